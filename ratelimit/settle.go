@@ -1,0 +1,72 @@
+package ratelimit
+
+import (
+	"github.com/headgate-io/headgate/ratelimit/counter"
+)
+
+// aheadShare is the part of what is left that one exchange may take ahead of
+// need: leases shrink as the limit nears, and the last units are taken one by
+// one by whoever needs them.
+const aheadShare = 4
+
+// Settle decides one exchange against a counter at an instant of the store's
+// clock. It is the one rule that every [Store] applies; it is pure, so that a
+// compare-and-swap loop may run it again.
+//
+// It returns the counter after the exchange, which shares no memory with c, the
+// grant, and whether anything changed: when it did not, there is nothing to
+// write. The exchange's Rates must not be empty.
+func Settle(c counter.Counter, x Exchange, now counter.Instant) (counter.Counter, Grant, bool) {
+	now = max(now, c.Seen)
+	next := c.Clone()
+	changed := giveBack(&next, x, now)
+
+	free := next.Available(x.Rates, now)
+	served := serve(x.Needs, free)
+	ahead := max(0, min(x.Want, (free-served)/aheadShare))
+	until := next.LeaseEnd(x.Rates, now, x.Life)
+	units := served + ahead
+	if units > 0 {
+		next.Charge(x.Rates, units, now, until)
+		changed = true
+	}
+	if changed {
+		next.Prune(x.Rates, now)
+	}
+	return next, Grant{Units: units, Until: until, At: now, State: next.Clone()}, changed
+}
+
+// giveBack applies all that an exchange brings: an operator's reset and extra
+// units, returns, posts. It reports whether there was anything.
+func giveBack(c *counter.Counter, x Exchange, now counter.Instant) bool {
+	if x.Reset {
+		c.Reset()
+	}
+	for _, r := range x.Returns {
+		c.Refund(x.Rates, r.Units, r.Until, now)
+	}
+	for _, p := range x.Posts {
+		c.Post(x.Rates, p.Units, p.At, now)
+	}
+	if x.Add > 0 {
+		c.Credit(x.Rates, x.Add, now)
+	}
+	return x.Reset || x.Add > 0 || len(x.Returns) > 0 || len(x.Posts) > 0
+}
+
+// serve walks the needs in order and gives each the units it asks for if they
+// are still there; it returns what they come to. A need that does not fit is
+// passed over, and a cheaper one behind it may still be served.
+//
+// The node runs the same walk over the same needs with the granted units and
+// finds the same ones served: whoever did not fit into free does not fit into
+// what the others took.
+func serve(needs []Need, free int64) int64 {
+	var taken int64
+	for _, n := range needs {
+		if n.Cost > 0 {
+			taken += n.Cost * min(n.Count, (free-taken)/n.Cost)
+		}
+	}
+	return taken
+}
