@@ -1,0 +1,74 @@
+package counter
+
+// A fixed window is open from Opened to just before Opened+Period. A window
+// that owes nothing is closed, whichever way it came to that: its next charge
+// opens it anew.
+
+// closes is the first instant after the window.
+func (w Window) closes() Instant { return Instant(addSat(int64(w.Opened), int64(w.Period))) }
+
+// isOpen reports whether the window counts at an instant.
+func (w Window) isOpen(at Instant) bool {
+	return w.Opened != 0 && w.Opened <= at && at < w.closes()
+}
+
+// openAt is the window as a charge at now would find it.
+func (w Window) openAt(now Instant) Window {
+	if w.Opened == 0 || now >= w.closes() {
+		w.Opened, w.Owed = now, 0
+	}
+	return w
+}
+
+// usedFixed is what is counted at now. It is negative after a credit.
+func (w Window) usedFixed(now Instant) int64 {
+	return w.openAt(now).Owed
+}
+
+// nextFixed is the first instant from now on at which no more than room units
+// are used.
+func (w Window) nextFixed(now Instant, room int64) (Instant, bool) {
+	switch {
+	case w.usedFixed(now) <= room:
+		return now, true
+	case room >= 0:
+		return w.closes(), true
+	default:
+		return 0, false
+	}
+}
+
+// addFixed adds n units, which may be negative, to the window open at now, and
+// opens one if none is.
+func (w *Window) addFixed(n int64, now Instant) {
+	*w = w.openAt(now)
+	w.setFixed(addSat(w.Owed, n))
+}
+
+// refundFixed takes up to n units from the window that until falls into, and
+// never below zero.
+func (w *Window) refundFixed(n int64, until Instant) {
+	if w.isOpen(until) && w.Owed > 0 {
+		w.setFixed(w.Owed - min(n, w.Owed))
+	}
+}
+
+// postFixed counts n units admitted at `at`. What belongs to a window that is
+// over is charged to no other.
+func (w *Window) postFixed(n int64, at, now Instant) {
+	switch {
+	case w.isOpen(at):
+		w.setFixed(addSat(w.Owed, n))
+	case w.Opened != 0 && at < w.Opened:
+	case addSat(int64(at), int64(w.Period)) > int64(now):
+		w.Opened = at
+		w.setFixed(n)
+	}
+}
+
+func (w *Window) setFixed(owed int64) {
+	w.Owed = owed
+	if owed == 0 {
+		w.Opened = 0
+	}
+}
