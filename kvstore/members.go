@@ -1,0 +1,146 @@
+package kvstore
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// members is the list of nodes as heartbeats tell it. Its time stands still
+// while nothing is heard from anybody: a store that is away makes no node look
+// dead, so the list stays as last known.
+type members struct {
+	self string
+	ttl  time.Duration
+	// pause is the longest silence between two heartbeats of anybody, ours
+	// included, that counts in full.
+	pause time.Duration
+
+	mu      sync.Mutex
+	last    time.Duration // when anything was heard, by the caller's clock
+	elapsed time.Duration // time with the store speaking
+	nodes   map[string]member
+	changed chan struct{} // closed and replaced when the owners change
+
+	owners atomic.Pointer[[]string] // sorted
+	alive  atomic.Int64             // nodes not silent, draining ones and this one included
+}
+
+// member is a node as last heard.
+type member struct {
+	seen time.Duration // by members.elapsed
+	beat heartbeat
+	// offset would put this node on that one's clock; known only when synced
+	// is true: the node was, and we heard it ourselves.
+	offset int64
+	synced bool
+}
+
+func newMembers(self string, interval, ttl time.Duration) *members {
+	m := &members{
+		self:    self,
+		ttl:     ttl,
+		pause:   2 * interval,
+		nodes:   make(map[string]member),
+		changed: make(chan struct{}),
+	}
+	m.owners.Store(new([]string))
+	m.alive.Store(1)
+	return m
+}
+
+// Live lists the nodes that take exchanges for others: those that were heard
+// lately and said so. It is sorted and belongs to all callers alike: none may
+// change it.
+func (m *members) Live() []string { return *m.owners.Load() }
+
+// Changed returns a channel that is closed when Live is no longer what it was.
+// Ask for the channel first and for Live after it.
+func (m *members) Changed() <-chan struct{} {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.changed
+}
+
+// count is how many nodes are alive, at least 1.
+func (m *members) count() int { return int(m.alive.Load()) }
+
+// hear takes a heartbeat that came at now, by a clock that only moves forward.
+func (m *members) hear(now time.Duration, name string, b heartbeat) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.advance(now)
+	m.nodes[name] = member{
+		seen: m.elapsed, beat: b,
+		offset: int64(b.At) - int64(now), synced: b.At != 0,
+	}
+	m.settle()
+}
+
+// find takes a heartbeat that was found in the bucket, age old by the store's
+// stamps. What was heard itself is fresher and stands.
+func (m *members) find(now time.Duration, name string, b heartbeat, age time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.advance(now)
+	if _, ok := m.nodes[name]; !ok && age <= m.ttl {
+		m.nodes[name] = member{seen: m.elapsed - max(age, 0), beat: b}
+	}
+	m.settle()
+}
+
+// leave takes a node's good-bye.
+func (m *members) leave(now time.Duration, name string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.advance(now)
+	delete(m.nodes, name)
+	m.settle()
+}
+
+// advance moves the list's time on. Called with the lock held.
+func (m *members) advance(now time.Duration) {
+	m.elapsed += min(max(now-m.last, 0), m.pause)
+	m.last = max(m.last, now)
+}
+
+// settle drops who is silent and publishes the rest. Called with the lock held.
+func (m *members) settle() {
+	owners := make([]string, 0, len(m.nodes))
+	alive := int64(1)
+	for name, n := range m.nodes {
+		if m.elapsed-n.seen > m.ttl {
+			delete(m.nodes, name)
+			continue
+		}
+		if name != m.self {
+			alive++
+		}
+		if n.beat.Owner {
+			owners = append(owners, name)
+		}
+	}
+	m.alive.Store(alive)
+	slices.Sort(owners)
+	if slices.Equal(owners, *m.owners.Load()) {
+		return
+	}
+	m.owners.Store(&owners)
+	close(m.changed)
+	m.changed = make(chan struct{})
+}
+
+// offsets lists those that would put this node on the clocks of other synced
+// nodes.
+func (m *members) offsets() []int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var o []int64
+	for name, n := range m.nodes {
+		if name != m.self && n.synced {
+			o = append(o, n.offset)
+		}
+	}
+	return o
+}
