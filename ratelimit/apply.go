@@ -1,0 +1,215 @@
+package ratelimit
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/headgate-io/headgate/ratelimit/counter"
+)
+
+// retryPause is about how long to wait before an exchange that the store
+// refused is tried again for those who still have time.
+const retryPause = 5 * time.Millisecond
+
+// exchangeOnce runs one exchange of the cell and reports whether there is more
+// to do. The cell's work.queued is true; it is false once exchangeOnce reported
+// false.
+func (l *Limiter) exchangeOnce(c *cell, probe bool) (again bool) {
+	c.mu.Lock()
+	if l.breaker.open() && !probe && !l.stopping.Load() {
+		c.work.failAll()
+		c.work.queued = false
+		c.mu.Unlock()
+		return false
+	}
+	if probe {
+		c.work.refresh = true
+	}
+	f := c.compose(l, l.clock.Now())
+	if f == nil {
+		c.work.queued = false
+		c.mu.Unlock()
+		return false
+	}
+	c.mu.Unlock()
+
+	g, err := l.call(c, f)
+
+	c.mu.Lock()
+	if err != nil {
+		again = l.fail(c, f, err)
+	} else {
+		l.apply(c, f, g)
+		again = true
+	}
+	c.work.queued = again
+	c.mu.Unlock()
+	if err != nil && again {
+		l.pause(retryPause/2 + rand.N(retryPause))
+	}
+	return again
+}
+
+// call carries the flight's exchange to the store.
+func (l *Limiter) call(c *cell, f *flight) (Grant, error) {
+	key, ok := l.keys.Key(c.key.tier, c.key.scope.function, c.key.scope.version, c.key.account, c.key.subject)
+	if !ok {
+		return Grant{}, ErrUnavailable
+	}
+	f.x.Key = key
+	ctx, cancel := context.WithTimeout(l.ctx, l.cfg.Attempt)
+	defer cancel()
+	return l.store.Exchange(ctx, f.x)
+}
+
+func (l *Limiter) pause(d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-l.ctx.Done():
+	}
+}
+
+// apply is what a cell makes of a grant: whoever waited is served in order, the
+// rest becomes a lease. The lock is held.
+func (l *Limiter) apply(c *cell, f *flight, g Grant) {
+	if l.breaker.success() {
+		l.storeBack()
+	}
+	w := c.work
+	now := max(l.clock.Now(), g.At)
+	w.took = time.Since(f.started)
+	l.metrics.settled(f.x, g)
+	w.flying, w.view, w.share = nil, nil, nil
+	c.seen, c.seenAt, c.known = g.State, g.At, true
+	c.denial.Store(nil)
+	l.look(c)
+	if f.plan.policy.Consistency == Delayed {
+		l.serveLocally(c, f, now)
+		c.keep(l, f, g, g.Units, now)
+		return
+	}
+	left, denied := w.serve(f, g, c.seen.Available(f.plan.rates, now), &c.seen, now)
+	c.keep(l, f, g, left, now)
+	if len(w.returns) == 0 && c.plan.Load() == f.plan {
+		state := c.seen
+		c.denial.Store(newDenial(&state, f.plan, now, denied))
+	}
+}
+
+// serve gives the granted units to the waiters in their order. It returns what
+// is left of them, and the smallest cost that was denied, or 1.
+func (w *work) serve(f *flight, g Grant, remaining int64, state *counter.Counter, now counter.Instant) (left, denied int64) {
+	left, denied = g.Units, 1
+	smallest := counter.MaxUnits + 1
+	for _, wt := range f.batch {
+		v := verdict{outcome: taken, charged: g.Until, remaining: remaining}
+		switch {
+		case wt.cost <= left && wt.gone:
+			continue // its units stay with the rest
+		case wt.cost <= left:
+			left -= wt.cost
+			w.demand.spent += wt.cost
+		default:
+			rate, next, _ := state.Limiting(f.plan.rates, now, wt.cost)
+			v = verdict{outcome: refused, rate: f.plan.rates[max(0, rate)], next: next, remaining: remaining}
+			smallest = min(smallest, wt.cost)
+		}
+		if !wt.gone {
+			wt.done <- v
+		}
+	}
+	if smallest <= counter.MaxUnits && remaining > 0 {
+		denied = smallest
+	}
+	return left, denied
+}
+
+// serveLocally lets those who waited for the counter to be read decide by it.
+func (l *Limiter) serveLocally(c *cell, f *flight, now counter.Instant) {
+	for _, wt := range f.batch {
+		switch {
+		case wt.gone:
+		case wt.cost == 0:
+			wt.done <- verdict{outcome: taken}
+		default:
+			wt.done <- c.decideLocally(l, f.plan, now, wt.cost, 1, false)
+		}
+	}
+}
+
+// keep makes a lease of granted units that nobody waited for, or hands them
+// back where there can be none. The lock is held.
+func (c *cell) keep(l *Limiter, f *flight, g Grant, units int64, now counter.Instant) {
+	if units <= 0 {
+		return
+	}
+	w := c.work
+	until := g.Until.Add(-l.clock.Error())
+	leased := f.plan.policy.Consistency == Leased && c.plan.Load() == f.plan && !c.transient
+	if !leased || w.held || l.stopping.Load() || until <= now {
+		w.giveBack(units, g.Until)
+		return
+	}
+	ls := newLease(units, until, g.Until)
+	ls.rest = c.seen.Available(f.plan.rates, now)
+	if cur := c.lease.Load(); cur.live(now) && cur.units() > 0 {
+		c.retire(w.next, now)
+		w.next = ls
+		return
+	}
+	old := c.lease.Swap(ls)
+	c.retire(old, now)
+}
+
+// fail is what a cell makes of an exchange that failed. Where it may have been
+// applied, every doubt falls on the side of admitting less: a lease counts as
+// not granted, a return as made, a post as not made. It reports whether to try
+// again at once, for those who have time left. The lock is held.
+func (l *Limiter) fail(c *cell, f *flight, err error) (again bool) {
+	w := c.work
+	refused := errors.Is(err, ErrUnavailable) || errors.Is(err, ErrNewerFormat)
+	if refused {
+		for _, r := range f.x.Returns {
+			w.giveBack(r.Units, r.Until)
+		}
+	}
+	w.posts = append(w.flying, w.posts...)
+	w.flying, w.view = nil, nil
+	l.metrics.failures.Inc()
+	l.failed.Store(c)
+	l.look(c)
+	if l.breaker.failure(time.Now()) {
+		l.storeAway(err)
+	}
+	if !refused || l.breaker.open() {
+		fail(f.batch)
+		return len(w.queue) > 0 && !l.breaker.open()
+	}
+	retry := f.batch[:0]
+	for _, wt := range f.batch {
+		if !wt.gone && time.Now().Add(2*retryPause).Before(wt.deadline) {
+			retry = append(retry, wt)
+			continue
+		}
+		fail([]*waiter{wt})
+	}
+	w.queue = append(retry, w.queue...)
+	return len(w.queue) > 0
+}
+
+func (w *work) failAll() {
+	fail(w.queue)
+	w.queue = nil
+}
+
+func fail(batch []*waiter) {
+	for _, wt := range batch {
+		if !wt.gone {
+			wt.done <- verdict{outcome: failed}
+		}
+	}
+}

@@ -1,0 +1,222 @@
+package ratelimit
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/headgate-io/headgate/ratelimit/counter"
+)
+
+// cellKey names a cell: its function's scope, its tier, and the identity that
+// the tier counts by. The account of the total tier and the subject of all but
+// the subject tier are empty.
+type cellKey struct {
+	scope   *scope
+	tier    Tier
+	account string
+	subject string
+}
+
+// cell is a node's local side of one counter. The fast path reads the three
+// atomic pointers and takes from the lease; all else happens under the lock.
+// The lock is never held while anything waits.
+type cell struct {
+	key    cellKey
+	plan   atomic.Pointer[plan]
+	lease  atomic.Pointer[lease]
+	denial atomic.Pointer[denial]
+	// used is the limiter's epoch in which the cell was last asked.
+	used atomic.Uint32
+	// transient cells are not in the map: the node has too many already. They
+	// ask for nothing ahead.
+	transient bool
+
+	mu   sync.Mutex
+	work *work // nil while nothing is going on
+	// seen is the counter as the store last showed it; known says whether it
+	// ever did.
+	seen   counter.Counter
+	seenAt counter.Instant
+	known  bool
+	active bool // on the limiter's list of cells to look after
+}
+
+// work is the part of a cell that only a busy one needs.
+type work struct {
+	queue   []*waiter     // invocations waiting for the next exchange
+	queued  bool          // an exchange is under way or about to be
+	refresh bool          // read the counter even if there is nothing to say
+	ahead   bool          // the lease runs low
+	took    time.Duration // how long the last exchange took
+	returns []Return      // charged units to hand back
+	posts   []Post        // admitted units to charge
+	flying  []Post        // posts that travel in the exchange under way
+	next    *lease        // the lease after the current one
+	view    *counter.Counter
+	share   *bucketShare
+	demand  demand
+	held    bool // an operator holds the counter; nothing is granted
+}
+
+// demand estimates how fast a cell's units are spent.
+type demand struct {
+	spent  int64 // by retired leases and served waiters, ever
+	marked int64 // spent at the last mark
+	at     counter.Instant
+	rate   float64 // units per second
+	ticked int64   // spent at the last tick of the settlement loop
+}
+
+// verdict is what a cell says to one invocation.
+type verdict struct {
+	outcome   cellOutcome
+	lease     *lease          // where a taken unit came from; nil: straight from an exchange
+	charged   counter.Instant // what it is charged to, when lease is nil
+	rate      counter.Rate    // what denied
+	next      counter.Instant // when it would be admitted; 0 is not known
+	retry     time.Duration   // instead of next, while degraded
+	remaining int64
+	degraded  bool
+}
+
+type cellOutcome uint8
+
+const (
+	mustWait cellOutcome = iota // the fast path cannot tell
+	taken
+	refused
+	failed // the store did not answer
+)
+
+// take is the fast path: it takes cost units from the live lease, or knows that
+// they are not to be had. It neither locks nor allocates.
+func (c *cell) take(l *Limiter, p *plan, now counter.Instant, cost int64) verdict {
+	if c.plan.Load() != p {
+		return verdict{}
+	}
+	if epoch := l.epoch.Load(); c.used.Load() != epoch {
+		c.used.Store(epoch)
+	}
+	if ls := c.lease.Load(); ls.live(now) {
+		if left, ok := ls.take(cost); ok {
+			if left <= ls.low && !ls.asked.Load() && ls.asked.CompareAndSwap(false, true) {
+				l.askAhead(c)
+			}
+			return verdict{outcome: taken, lease: ls, remaining: left + ls.rest, degraded: ls.degraded}
+		}
+	}
+	if d := c.denial.Load(); d.denies(now, cost) {
+		if !d.asked.Load() && d.asked.CompareAndSwap(false, true) {
+			l.askAgain(c)
+		}
+		return d.verdict(p, now, cost)
+	}
+	return verdict{}
+}
+
+// busy returns the cell's work, which it makes when there is none. The lock is
+// held.
+func (c *cell) busy() *work {
+	if c.work == nil {
+		c.work = &work{}
+	}
+	return c.work
+}
+
+// adopt makes p the cell's plan. What was leased under another plan goes back,
+// and what was known of denials is forgotten. The lock is held.
+func (c *cell) adopt(p *plan, now counter.Instant) {
+	if c.plan.Load() == p {
+		return
+	}
+	c.retireAll(now)
+	c.denial.Store(nil)
+	if c.work != nil {
+		c.work.view, c.work.share = nil, nil
+	}
+	c.plan.Store(p)
+}
+
+// retireAll ends the current and the next lease. The lock is held.
+func (c *cell) retireAll(now counter.Instant) {
+	c.retire(c.lease.Swap(nil), now)
+	if c.work != nil {
+		c.retire(c.work.next, now)
+		c.work.next = nil
+	}
+}
+
+// retire ends a lease: charged units that nobody took are to be handed back,
+// uncharged ones that were taken are to be posted. The lock is held.
+func (c *cell) retire(ls *lease, now counter.Instant) {
+	if ls == nil {
+		return
+	}
+	w := c.busy()
+	left := ls.close()
+	w.demand.spent += ls.granted - left
+	if ls.charged != 0 {
+		w.giveBack(left, ls.charged)
+		return
+	}
+	ls.charged = min(now, ls.until)
+	c.post(ls.granted-left, ls.charged, now)
+}
+
+// giveBack notes charged units to hand back.
+func (w *work) giveBack(units int64, charged counter.Instant) {
+	if units <= 0 {
+		return
+	}
+	for i := range w.returns {
+		if w.returns[i].Until == charged {
+			w.returns[i].Units += units
+			return
+		}
+	}
+	w.returns = append(w.returns, Return{Units: units, Until: charged})
+}
+
+// release undoes a taken unit whose invocation another tier denied: back into
+// its lease, or else back to the counter.
+func (c *cell) release(l *Limiter, v verdict, cost int64) {
+	if v.lease != nil && v.lease.putBack(cost) {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	w := c.busy()
+	charged := v.charged
+	if v.lease != nil {
+		charged = v.lease.charged
+	}
+	if !w.unpost(cost, charged) {
+		w.giveBack(cost, charged)
+	}
+	w.demand.spent -= cost
+	w.view = nil
+	c.denial.Store(nil)
+	l.look(c)
+	l.enqueue(c)
+}
+
+// rotate puts the next lease in the place of one that is spent or over. The
+// lock is held.
+func (c *cell) rotate(now counter.Instant, cost int64) {
+	cur := c.lease.Load()
+	if cur.live(now) && cur.units() >= cost {
+		return
+	}
+	if c.work == nil || c.work.next == nil {
+		if cur != nil && (!cur.live(now) || cur.units() == 0) {
+			c.lease.Store(nil)
+			c.retire(cur, now)
+		}
+		return
+	}
+	next := c.work.next
+	c.work.next = nil
+	c.lease.Store(next)
+	c.retire(cur, now)
+}

@@ -1,0 +1,148 @@
+package ratelimit
+
+import (
+	"time"
+
+	"github.com/headgate-io/headgate/ratelimit/counter"
+)
+
+const (
+	// maxBatch bounds the waiters that one exchange serves.
+	maxBatch = 4096
+	// maxLease is the longest that leases of a contended or slow counter live.
+	maxLease = time.Second
+	// slowFactor makes a lease live as long as so many exchanges take, so that
+	// where exchanges are slow, or keep conflicting, fewer are needed.
+	slowFactor = 4
+	// minSample is the shortest span a demand is measured over: less is noise.
+	minSample = time.Millisecond
+	// freshWeight is how much a new sample of demand weighs at least.
+	freshWeight = 0.25
+)
+
+// flight is an exchange under way and those it decides.
+type flight struct {
+	x       Exchange
+	plan    *plan
+	batch   []*waiter
+	started time.Time
+}
+
+// compose takes from the cell what its next exchange carries; nil when there is
+// nothing to say and nobody waits. The lock is held.
+func (c *cell) compose(l *Limiter, now counter.Instant) *flight {
+	p, w := c.plan.Load(), c.busy()
+	if ls := c.lease.Load(); ls != nil && (!ls.live(now) || ls.charged == 0) {
+		c.lease.Store(nil)
+		c.retire(ls, now)
+	}
+	if w.held {
+		return c.composeHeld(l, p)
+	}
+	f := &flight{plan: p, batch: w.takeBatch()}
+	ahead := w.ahead || len(f.batch) > 0
+	f.x = Exchange{Rates: p.rates, Returns: w.returns, Posts: w.posts}
+	if p.policy.Consistency != Delayed {
+		f.x.Needs = needs(f.batch)
+	}
+	if p.policy.Consistency == Leased {
+		f.x.Life = w.life(p)
+		if ahead && !c.transient {
+			f.x.Want = c.want(p, f.x, now)
+		}
+	}
+	if len(f.batch) == 0 && !w.refresh && f.x.empty() {
+		return nil
+	}
+	c.send(l, f)
+	return f
+}
+
+// composeHeld is compose for a counter that an operator holds: it hands back
+// and posts, and grants nobody anything.
+func (c *cell) composeHeld(l *Limiter, p *plan) *flight {
+	w := c.work
+	f := &flight{plan: p, x: Exchange{Rates: p.rates, Returns: w.returns, Posts: w.posts}}
+	if f.x.empty() {
+		return nil
+	}
+	c.send(l, f)
+	return f
+}
+
+// send marks what the flight carries as travelling.
+func (c *cell) send(l *Limiter, f *flight) {
+	w := c.work
+	f.x.Node, f.x.Serial = l.cfg.Node, l.serial.Add(1)
+	f.started = time.Now()
+	w.flying, w.posts, w.returns = w.posts, nil, nil
+	w.refresh, w.ahead = false, false
+}
+
+// empty reports whether the exchange would change nothing.
+func (x Exchange) empty() bool {
+	return len(x.Needs) == 0 && x.Want == 0 && len(x.Returns) == 0 && len(x.Posts) == 0 && !x.Reset && x.Add == 0
+}
+
+func (w *work) takeBatch() []*waiter {
+	n := min(len(w.queue), maxBatch)
+	batch := w.queue[:n:n]
+	w.queue = w.queue[n:]
+	return batch
+}
+
+// needs tells what the waiters need, in their order, runs of one cost together.
+func needs(batch []*waiter) []Need {
+	var list []Need
+	for _, w := range batch {
+		last := len(list) - 1
+		switch {
+		case w.cost == 0:
+		case last >= 0 && list[last].Cost == w.cost:
+			list[last].Count++
+		default:
+			list = append(list, Need{Cost: w.cost, Count: 1})
+		}
+	}
+	return list
+}
+
+// life is how long the next lease is to live.
+func (w *work) life(p *plan) time.Duration {
+	longest := maxLease
+	if slice := counter.ShortestSlice(p.rates); slice > 0 {
+		longest = min(longest, slice)
+	}
+	return max(p.life, min(slowFactor*w.took, longest))
+}
+
+// want is how much to ask ahead: the recent demand over one lease life, less
+// what is still there to be spent.
+func (c *cell) want(p *plan, x Exchange, now counter.Instant) int64 {
+	w := c.work
+	cur := c.lease.Load()
+	spent := w.demand.spent
+	if cur != nil {
+		spent += cur.granted - cur.units()
+	}
+	for _, n := range x.Needs {
+		spent += n.Cost * n.Count
+	}
+	rate := w.demand.mark(spent, now, x.Life)
+	ahead := int64(min(rate*x.Life.Seconds(), float64(counter.MaxUnits)))
+	return max(0, ahead-cur.units()-w.next.units())
+}
+
+// mark notes what was spent until now and returns the demand in units per
+// second.
+func (d *demand) mark(spent int64, now counter.Instant, life time.Duration) float64 {
+	span := max(now.Sub(d.at), minSample)
+	fresh := float64(max(0, spent-d.marked)) / span.Seconds()
+	weight := min(1, max(freshWeight, span.Seconds()/life.Seconds()))
+	if d.at == 0 {
+		fresh, weight = 0, 1
+	}
+	d.rate += weight * (fresh - d.rate)
+	d.marked, d.at = spent, now
+	return d.rate
+}

@@ -1,0 +1,116 @@
+package ratelimit
+
+import (
+	"context"
+	"time"
+
+	"github.com/headgate-io/headgate/ratelimit/counter"
+)
+
+// lookAt answers an invocation of cost 0: as one of cost 1 would be answered,
+// without charging anything.
+func (l *Limiter) lookAt(ctx context.Context, r *route, plans *[Tiers]*plan, inv *Invocation) (Decision, error) {
+	d := Decision{Outcome: Admitted, Remaining: Unlimited, Policy: r.compiled.policy}
+	for _, p := range plans {
+		if p == nil {
+			continue
+		}
+		if p.capacity == 0 {
+			return impossible(p, 1), nil
+		}
+		s, err := l.stand(ctx, l.cell(r.scope, p.tier, inv), p)
+		if err != nil {
+			return Decision{}, err
+		}
+		d.Degraded = d.Degraded || s.degraded
+		free := s.available()
+		if free == 0 && d.Outcome == Admitted {
+			rate, next, _ := s.state.Limiting(p.rates, s.now, 1)
+			d = deny(d, p, verdict{rate: p.rates[max(0, rate)], next: next, degraded: s.degraded}, s.now)
+			continue
+		}
+		if d.Remaining == Unlimited || free < d.Remaining {
+			d.Remaining = free
+		}
+	}
+	return d, nil
+}
+
+// stand is how a counter stands, as far as this node knows.
+type stand struct {
+	plan     *plan
+	state    counter.Counter
+	own      int64 // units that this node holds and that are charged already
+	now      counter.Instant
+	degraded bool
+}
+
+func (s stand) available() int64 { return s.state.Available(s.plan.rates, s.now) + s.own }
+
+// stand reads a cell, after its counter if what the cell knows is older than a
+// sync interval.
+func (l *Limiter) stand(ctx context.Context, c *cell, p *plan) (stand, error) {
+	degraded := false
+	c.mu.Lock()
+	now := l.clock.Now()
+	c.adopt(p, now)
+	if (!c.known || now.Sub(c.seenAt) >= l.cfg.SyncInterval) && !l.breaker.open() {
+		w := &waiter{deadline: time.Now().Add(l.cfg.Attempt), done: make(chan verdict, 1)}
+		work := c.busy()
+		work.queue, work.refresh = append(work.queue, w), true
+		l.enqueue(c)
+		c.mu.Unlock()
+		v, err := l.await(ctx, c, p, w)
+		if err != nil {
+			return stand{}, err
+		}
+		degraded = v.degraded
+		c.mu.Lock()
+	}
+	defer c.mu.Unlock()
+	s := stand{plan: p, now: l.clock.Now(), degraded: degraded || l.breaker.open(), state: c.viewAt(p, now).Clone()}
+	if ls := c.lease.Load(); ls.live(s.now) {
+		s.own += ls.units()
+	}
+	if ls := c.work.next; ls.live(s.now) {
+		s.own += ls.units()
+	}
+	if !c.active {
+		c.work = nil
+	}
+	return s, nil
+}
+
+// Standings tells how every rate that applies to the invocation stands, as far
+// as this node knows, in the order of decision. It charges nothing. It is nil
+// where nothing limits, and where the store would have to be asked and ctx
+// ended first.
+func (l *Limiter) Standings(ctx context.Context, inv Invocation) []Standing {
+	now := l.clock.Now()
+	r := l.route(ctx, inv.Function, inv.Version, now)
+	if r.compiled == nil {
+		return nil
+	}
+	plans, err := r.compiled.plans(&inv)
+	if err != nil {
+		return nil
+	}
+	var list []Standing
+	for _, p := range &plans {
+		if p == nil {
+			continue
+		}
+		s, err := l.stand(ctx, l.cell(r.scope, p.tier, &inv), p)
+		if err != nil {
+			return nil
+		}
+		for _, rate := range p.rates {
+			list = append(list, Standing{
+				Tier: p.tier, Rate: rate,
+				Remaining: min(rate.Capacity(), s.state.AvailableOf(rate, s.now)+s.own),
+				Reset:     max(0, s.state.FullAt(rate, s.now).Sub(s.now)),
+			})
+		}
+	}
+	return list
+}

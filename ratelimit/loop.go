@@ -1,0 +1,214 @@
+package ratelimit
+
+import (
+	"time"
+
+	"github.com/headgate-io/headgate/ratelimit/counter"
+)
+
+// nearLimit: a counter with less than this part of its capacity left is settled
+// before the others, since what is handed back there is waited for.
+const nearLimit = 10
+
+// settleLoop looks after the cells that owe something or are being asked, every
+// sync interval, and forgets those that nobody uses.
+func (l *Limiter) settleLoop() {
+	ticker := time.NewTicker(l.cfg.SyncInterval)
+	defer ticker.Stop()
+	var sinceEpoch time.Duration
+	for {
+		select {
+		case <-l.ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		if l.stopping.Load() {
+			continue
+		}
+		l.tick()
+		if sinceEpoch += l.cfg.SyncInterval; sinceEpoch >= l.cfg.IdleAfter/2 {
+			sinceEpoch = 0
+			l.epoch.Add(1)
+		}
+		l.evict()
+	}
+}
+
+// tick visits the cells on the list and keeps those that still need it.
+func (l *Limiter) tick() {
+	l.activeMu.Lock()
+	cells := l.active
+	l.active = nil
+	l.activeMu.Unlock()
+	kept := cells[:0]
+	for _, c := range cells {
+		if l.visit(c) {
+			kept = append(kept, c)
+		}
+	}
+	clear(cells[len(kept):])
+	l.activeMu.Lock()
+	l.active = append(kept, l.active...)
+	l.activeMu.Unlock()
+}
+
+// visit ends leases that are over or that nobody uses, has what is owed settled
+// and what is being denied read again. It reports whether the cell needs
+// another visit.
+func (l *Limiter) visit(c *cell) (again bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := l.clock.Now()
+	w, p := c.busy(), c.plan.Load()
+	idle := w.demand.idle(c.lease.Load())
+	c.endLeases(now, idle)
+	asked := false
+	if d := c.denial.Load(); d != nil {
+		asked = d.asked.Swap(false)
+	}
+	stale := now.Sub(c.seenAt) >= l.cfg.SyncInterval/2
+	delayed := p.policy.Consistency == Delayed && !idle
+	w.refresh = w.refresh || (asked && stale) || delayed
+	if w.refresh || c.owed() > 0 {
+		l.enqueue(c)
+	}
+	if !idle || asked || w.queued || w.held || c.owed() > 0 || c.lease.Load() != nil || w.next != nil {
+		return true
+	}
+	c.rest(p)
+	return false
+}
+
+// rest lets an idle cell forget what only a busy one needs. The lock is held.
+func (c *cell) rest(p *plan) {
+	c.active, c.work = false, nil
+	// A delayed decision rests on a state that is synced as long as the cell is
+	// asked; after a rest it is read anew.
+	c.known = c.known && p.policy.Consistency != Delayed
+}
+
+// endLeases ends the leases that are over, and charged ones that nobody uses.
+func (c *cell) endLeases(now counter.Instant, idle bool) {
+	w := c.work
+	if ls := c.lease.Load(); ls != nil && (!ls.live(now) || idle) {
+		c.lease.Store(nil)
+		c.retire(ls, now)
+	}
+	if w.next != nil && (!w.next.live(now) || idle) {
+		c.retire(w.next, now)
+		w.next = nil
+	}
+}
+
+// idle reports whether nothing was spent since the last tick.
+func (d *demand) idle(cur *lease) bool {
+	spent := d.spent
+	if cur != nil {
+		spent += cur.granted - cur.units()
+	}
+	idle := spent == d.ticked
+	d.ticked = spent
+	return idle
+}
+
+// look puts the cell on the list of those to look after. The cell's lock is
+// held.
+func (l *Limiter) look(c *cell) {
+	if c.active {
+		return
+	}
+	c.active = true
+	l.activeMu.Lock()
+	l.active = append(l.active, c)
+	l.activeMu.Unlock()
+}
+
+// enqueue has the cell's exchange run, unless it is about to. The cell's lock
+// is held.
+func (l *Limiter) enqueue(c *cell) {
+	w := c.busy()
+	l.look(c)
+	if w.queued || (l.breaker.open() && !l.stopping.Load()) {
+		return
+	}
+	w.queued = true
+	p := c.plan.Load()
+	urgent := len(w.queue) > 0 || c.seen.Available(p.rates, c.seenAt) < p.capacity/nearLimit
+	l.dispatch.push(c, urgent)
+}
+
+// askAhead is told by the fast path that a lease runs low.
+func (l *Limiter) askAhead(c *cell) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.transient || c.plan.Load().policy.Consistency != Leased {
+		return
+	}
+	c.busy().ahead = true
+	l.enqueue(c)
+}
+
+// askAgain is told by the fast path that a denial is in use: the counter is to
+// be read at least once per sync interval while that is so.
+func (l *Limiter) askAgain(c *cell) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l.look(c)
+	if l.clock.Now().Sub(c.seenAt) >= l.cfg.SyncInterval {
+		c.busy().refresh = true
+		l.enqueue(c)
+	}
+}
+
+// probeLoop tries the store while it is away, with the exchange of a cell that
+// failed.
+func (l *Limiter) probeLoop() {
+	ticker := time.NewTicker(l.cfg.ProbeInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-l.ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		if c := l.failed.Load(); c != nil && l.breaker.open() {
+			l.probe(c)
+		}
+	}
+}
+
+func (l *Limiter) probe(c *cell) {
+	c.mu.Lock()
+	w := c.busy()
+	if w.queued {
+		c.mu.Unlock()
+		return
+	}
+	w.queued = true
+	c.mu.Unlock()
+	for again := l.exchangeOnce(c, true); again; {
+		again = l.exchangeOnce(c, false)
+	}
+}
+
+// settleAll ends all leases and has all that is owed settled. It reports
+// whether something is still owed or under way.
+func (l *Limiter) settleAll() bool {
+	pending := false
+	for _, c := range l.activeCells() {
+		c.mu.Lock()
+		c.retireAll(l.clock.Now())
+		if c.owed() > 0 {
+			l.enqueue(c)
+		}
+		pending = pending || c.owed() > 0 || c.busy().queued
+		c.mu.Unlock()
+	}
+	return pending
+}
+
+func (l *Limiter) activeCells() []*cell {
+	l.activeMu.Lock()
+	defer l.activeMu.Unlock()
+	return append([]*cell(nil), l.active...)
+}

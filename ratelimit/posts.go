@@ -1,0 +1,75 @@
+package ratelimit
+
+import (
+	"github.com/headgate-io/headgate/ratelimit/counter"
+)
+
+// maxPosts bounds what a cell remembers of admissions that are still to be
+// charged. Past it the two oldest become one, dated as the later of them: held
+// a little too long rather than let go too soon.
+const maxPosts = 256
+
+// post notes units that were admitted at `at` without a charge. The lock is
+// held.
+func (c *cell) post(units int64, at, now counter.Instant) {
+	if units <= 0 {
+		return
+	}
+	w, p := c.busy(), c.plan.Load()
+	if w.view != nil {
+		w.view.Post(p.rates, units, at, now)
+	}
+	if w.share != nil {
+		w.share.charge(units, now)
+	}
+	last := len(w.posts) - 1
+	if last >= 0 && mergeable(p, w.posts[last].At, at) {
+		w.posts[last].Units += units
+		w.posts[last].At = max(w.posts[last].At, at)
+		return
+	}
+	w.posts = append(w.posts, Post{Units: units, At: at})
+	if len(w.posts) > maxPosts {
+		w.posts[1].Units += w.posts[0].Units
+		w.posts = append(w.posts[:0], w.posts[1:]...)
+	}
+}
+
+// mergeable reports whether two admissions may be posted as one. Those of a
+// fixed window keep their own instants, for a later one may belong to the next
+// window.
+func mergeable(p *plan, earlier, later counter.Instant) bool {
+	return later == earlier || (!p.fixed && later.Sub(earlier) < p.life)
+}
+
+// unpost undoes a post that did not travel yet.
+func (w *work) unpost(units int64, at counter.Instant) bool {
+	for i := range w.posts {
+		if p := &w.posts[i]; p.At >= at && p.Units >= units {
+			p.Units -= units
+			if p.Units == 0 {
+				w.posts = append(w.posts[:i], w.posts[i+1:]...)
+			}
+			return true
+		}
+	}
+	return false
+}
+
+// owed is how many units the cell has to hand back or to post.
+func (c *cell) owed() int64 {
+	if c.work == nil {
+		return 0
+	}
+	var units int64
+	for _, r := range c.work.returns {
+		units += r.Units
+	}
+	for _, p := range c.work.posts {
+		units += p.Units
+	}
+	for _, p := range c.work.flying {
+		units += p.Units
+	}
+	return units
+}

@@ -1,0 +1,153 @@
+package ratelimit
+
+import (
+	"context"
+	"time"
+
+	"github.com/headgate-io/headgate/ratelimit/counter"
+)
+
+const (
+	// routeLife is how long a route is used before the finder is asked again,
+	// so that a source which forgets and refreshes sees the function in use.
+	routeLife = time.Second
+	// maxRoutes bounds the remembered routes; past it they start anew.
+	maxRoutes = 100_000
+)
+
+// plan is one tier of a policy as its cells need it. A cell that meets another
+// plan than the one it has adopted knows that its policy changed.
+type plan struct {
+	tier     Tier
+	rates    []counter.Rate
+	capacity int64 // the largest cost that can ever be admitted
+	life     time.Duration
+	fixed    bool // some rate is a fixed window
+	policy   *Policy
+}
+
+func newPlan(tier Tier, rates []counter.Rate, p *Policy, lease time.Duration) *plan {
+	if len(rates) == 0 {
+		return nil
+	}
+	pl := &plan{tier: tier, rates: rates, capacity: counter.MaxUnits, life: lease, policy: p}
+	for _, r := range rates {
+		pl.capacity = min(pl.capacity, r.Capacity())
+		pl.fixed = pl.fixed || r.Algorithm == counter.Fixed
+		if r.Algorithm == counter.Sliding {
+			pl.life = min(pl.life, r.Slice())
+		}
+	}
+	return pl
+}
+
+// compiled is a policy's plans, made once for all its functions.
+type compiled struct {
+	policy    *Policy
+	subject   *plan
+	account   *plan
+	overrides map[string]*plan
+	total     *plan
+}
+
+func compile(p *Policy, lease time.Duration) *compiled {
+	c := &compiled{
+		policy:    p,
+		subject:   newPlan(Subject, p.Subject, p, lease),
+		account:   newPlan(Account, p.Account, p, lease),
+		total:     newPlan(Total, p.Total, p, lease),
+		overrides: make(map[string]*plan, len(p.Overrides)),
+	}
+	for account, rates := range p.Overrides {
+		c.overrides[account] = newPlan(Account, rates, p, lease)
+	}
+	return c
+}
+
+// plans are the tiers that apply to one invocation, in order of decision; nil
+// where a tier does not apply. The error is a [*FieldError].
+func (c *compiled) plans(inv *Invocation) (ps [Tiers]*plan, err error) {
+	if c.subject != nil && inv.Subject != "" {
+		ps[0] = c.subject
+	}
+	ps[1] = c.accountPlan(inv.Account)
+	ps[2] = c.total
+	if inv.Account == "" && (ps[0] != nil || ps[1] != nil) {
+		return ps, &FieldError{Field: "account", Reason: "is required by the policy of the function"}
+	}
+	return ps, nil
+}
+
+func (c *compiled) accountPlan(account string) *plan {
+	if len(c.overrides) > 0 {
+		if p, ok := c.overrides[account]; ok {
+			return p
+		}
+	}
+	if len(c.policy.Exclude) > 0 {
+		if _, ok := c.policy.Exclude[account]; ok {
+			return nil
+		}
+	}
+	return c.account
+}
+
+// scope is one function's counters under one policy version. There is one scope
+// per pair, so cells are found by its address.
+type scope struct{ function, version string }
+
+type routeKey struct{ function, version string }
+
+// route is where an invocation of a function's version is decided.
+type route struct {
+	generation uint64
+	expires    counter.Instant
+	scope      *scope
+	compiled   *compiled // nil: no policy, no limit
+	degraded   bool      // there is no policy because its source failed
+}
+
+// route finds the route of a function's version, from memory when the policies
+// have not changed since.
+func (l *Limiter) route(ctx context.Context, function, version string, now counter.Instant) *route {
+	key := routeKey{function, version}
+	generation := l.finder.Generation()
+	if r, ok := l.routes.Load(key); ok && r.generation == generation && now < r.expires {
+		return r
+	}
+	r := l.findRoute(ctx, key, generation, now)
+	if l.routes.Size() >= maxRoutes {
+		l.routes.Clear()
+	}
+	l.routes.Store(key, r)
+	return r
+}
+
+func (l *Limiter) findRoute(ctx context.Context, key routeKey, generation uint64, now counter.Instant) *route {
+	policy, degraded := l.finder.Find(ctx, key.function, key.version)
+	r := &route{generation: generation, expires: now.Add(routeLife), degraded: degraded}
+	if policy == nil {
+		return r
+	}
+	r.compiled = l.compiledOf(policy)
+	version := policy.Version
+	if version != Any {
+		version = key.version
+	}
+	r.scope, _ = l.scopes.LoadOrStore(routeKey{key.function, version}, &scope{key.function, version})
+	return r
+}
+
+// compiledOf compiles a policy once. Policies are immutable, so the pointer is
+// the identity; those no longer in force are forgotten with their generation.
+func (l *Limiter) compiledOf(p *Policy) *compiled {
+	generation := l.finder.Generation()
+	if l.compiledAt.Swap(generation) != generation {
+		l.compiled.Clear()
+	}
+	if c, ok := l.compiled.Load(p); ok {
+		return c
+	}
+	c, _ := l.compiled.LoadOrStore(p, compile(p, l.cfg.LeaseLife))
+	return c
+}
