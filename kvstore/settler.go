@@ -1,0 +1,248 @@
+package kvstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/headgate-io/headgate/ratelimit"
+	"github.com/headgate-io/headgate/ratelimit/counter"
+)
+
+// Bounds of a [settler].
+const (
+	// freshness is how old the memory of a record may be to answer an exchange
+	// that changes nothing. Longer than an exchange takes, so that a crowd that
+	// asks at once shares one read; short enough that a node which is told
+	// "none" sees within its next attempt what another node handed back.
+	freshness = 20 * time.Millisecond
+	// rememberDefault bounds the counters whose records are remembered.
+	rememberDefault = 100_000
+	// attemptDefault bounds one request to the store.
+	attemptDefault = 100 * time.Millisecond
+)
+
+// settlerConfig is what a [settler] needs to know; zero fields take the
+// defaults above.
+type settlerConfig struct {
+	// Attempt bounds one request to the store. What was not acknowledged by
+	// then may have been applied.
+	Attempt time.Duration
+	// Remember is how many counters' records are remembered, so that their next
+	// exchange takes one round trip.
+	Remember int
+	// Node names this node in the records it writes.
+	Node string
+}
+
+// settler settles exchanges in the counters bucket, by compare-and-swap on the
+// key's sequence. For each counter at most one write is in flight, and all
+// exchanges that wait for the counter are settled, in their order, by the next
+// one. All methods may be called concurrently.
+type settler struct {
+	bucket  *countersBucket
+	clock   ratelimit.Clock
+	cfg     settlerConfig
+	metrics *metrics
+	serial  atomic.Uint64 // of the last write
+
+	// base ends when what is in flight shall be given up.
+	base    context.Context
+	abandon context.CancelFunc
+	workers sync.WaitGroup
+
+	mu      sync.Mutex
+	stopped bool
+	// lines are the counters that somebody waits for. A line's worker alone
+	// uses the memory of its counter; it is taken out of memories meanwhile.
+	lines    map[ratelimit.Key]*line
+	memories *simplelru.LRU[ratelimit.Key, memory]
+}
+
+// line is who waits for one counter. The settler's mutex guards it.
+type line struct {
+	key     ratelimit.Key
+	waiting []*caller
+}
+
+// memory is a record as this node last saw it; the counter in it is never
+// changed, only replaced.
+type memory struct {
+	record   record
+	sequence uint64 // 0: the key has no record
+	// confirmed is when the store was asked that said so.
+	confirmed time.Time
+}
+
+// newSettler returns a settler for a stream that holds a key-value bucket. It
+// does no I/O; until the stream exists exchanges are [ratelimit.ErrUnavailable].
+func newSettler(
+	js jetstream.JetStream, stream string, clock ratelimit.Clock, cfg settlerConfig, m *metrics,
+) *settler {
+	if cfg.Attempt <= 0 {
+		cfg.Attempt = attemptDefault
+	}
+	if cfg.Remember <= 0 {
+		cfg.Remember = rememberDefault
+	}
+	memories, err := simplelru.NewLRU[ratelimit.Key, memory](cfg.Remember, nil)
+	if err != nil {
+		panic(err) // the size is positive
+	}
+	s := &settler{
+		bucket:   newCountersBucket(js, stream),
+		clock:    clock,
+		cfg:      cfg,
+		metrics:  m,
+		lines:    make(map[ratelimit.Key]*line),
+		memories: memories,
+	}
+	// No process makes a write in a nanosecond, so the serials of the next one
+	// under this name start above all of these.
+	s.serial.Store(uint64(time.Now().UnixNano()))
+	s.base, s.abandon = context.WithCancel(context.Background())
+	return s
+}
+
+// Exchange implements [ratelimit.Store]. The context bounds this exchange alone:
+// others that are settled in the same write go on without it. An exchange whose
+// context ends before it was sent is [ratelimit.ErrUnavailable], afterwards
+// [ratelimit.ErrUnknown]; both wrap the context's error.
+func (s *settler) Exchange(ctx context.Context, x ratelimit.Exchange) (ratelimit.Grant, error) {
+	return s.exchange(ctx, x, itinerary{})
+}
+
+// itinerary is how an exchange came here. The zero itinerary: straight, and
+// nobody else can be asked for it.
+type itinerary struct {
+	// travels: another node may be asked for the same exchange, or was.
+	travels bool
+	// issued is the earliest instant at which it can have been settled.
+	issued counter.Instant
+	// repeated: it may have been settled by another node already.
+	repeated bool
+}
+
+func (s *settler) exchange(ctx context.Context, x ratelimit.Exchange, way itinerary) (ratelimit.Grant, error) {
+	started := time.Now()
+	c := newCaller(ctx, x, way)
+	if err := s.enqueue(c); err != nil {
+		s.metrics.exchanged(exchangeUnavailable, time.Since(started))
+		return ratelimit.Grant{}, err
+	}
+	o := c.wait()
+	s.metrics.exchanged(o.result(), time.Since(started))
+	return o.grant, o.err
+}
+
+// enqueue puts a caller into the counter's line and sees to it that somebody
+// serves the line.
+func (s *settler) enqueue(c *caller) error {
+	if err := checkExchange(c.x); err != nil {
+		return err
+	}
+	if err := c.ctx.Err(); err != nil {
+		return fmt.Errorf("%w: %w", ratelimit.ErrUnavailable, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped {
+		return errStopped
+	}
+	if l, ok := s.lines[c.x.Key]; ok {
+		l.waiting = append(l.waiting, c)
+		return nil
+	}
+	l := &line{key: c.x.Key, waiting: []*caller{c}}
+	s.lines[l.key] = l
+	r := &round{settler: s, line: l}
+	r.mem, r.known = s.memories.Get(l.key)
+	s.workers.Add(1)
+	go s.serve(r)
+	return nil
+}
+
+// errBadExchange: a bug of the caller's; nothing was applied.
+var errBadExchange = fmt.Errorf("%w: bad exchange", ratelimit.ErrUnavailable)
+
+func checkExchange(x ratelimit.Exchange) error {
+	switch {
+	case x.Key == "" || len(x.Key) > ratelimit.MaxKeyBytes:
+		return fmt.Errorf("%w: key of %d bytes", errBadExchange, len(x.Key))
+	case len(x.Rates) == 0:
+		return fmt.Errorf("%w: no rates", errBadExchange)
+	}
+	return nil
+}
+
+// serve settles a line's exchanges until nobody waits in it.
+func (s *settler) serve(r *round) {
+	defer s.workers.Done()
+	for s.gather(r) {
+		if err := r.step(); err != nil {
+			r.fail(err)
+		}
+	}
+}
+
+// gather adds to a round all who wait in its line. When there is nobody to
+// serve it closes the line, puts the memory away and reports false.
+func (s *settler) gather(r *round) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r.callers = append(r.callers, r.line.waiting...)
+	r.line.waiting = nil
+	r.dropGone()
+	if len(r.callers) > 0 {
+		return true
+	}
+	delete(s.lines, r.line.key)
+	if r.known {
+		s.memories.Add(r.line.key, r.mem)
+	} else {
+		s.memories.Remove(r.line.key)
+	}
+	return false
+}
+
+// Stop refuses new exchanges and waits for those that are in flight. When the
+// context ends first they are given up, with the error their state allows, and
+// Stop returns the context's error. It may be called again.
+func (s *settler) Stop(ctx context.Context) error {
+	s.mu.Lock()
+	s.stopped = true
+	s.mu.Unlock()
+
+	done := make(chan struct{})
+	go func() {
+		s.workers.Wait()
+		close(done)
+	}()
+	var err error
+	select {
+	case <-done:
+	case <-ctx.Done():
+		err = fmt.Errorf("exchanges in flight were given up: %w", ctx.Err())
+	}
+	s.abandon()
+	<-done // every request in flight ends with base
+	return err
+}
+
+// errorResult is how an exchange ended that has this error.
+func errorResult(err error) exchangeResult {
+	switch {
+	case errors.Is(err, ratelimit.ErrNewerFormat):
+		return exchangeRefused
+	case errors.Is(err, ratelimit.ErrUnknown):
+		return exchangeUnknown
+	default:
+		return exchangeUnavailable
+	}
+}

@@ -1,0 +1,89 @@
+package kvstore
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/headgate-io/headgate/ratelimit"
+)
+
+// caller is one exchange in a line, and who waits for it.
+type caller struct {
+	ctx  context.Context
+	x    ratelimit.Exchange
+	name uint64 // see exchangeName
+	way  itinerary
+
+	claim  atomic.Int32 // a claimState
+	answer chan outcome // holds one
+}
+
+// claimState says whether an exchange may be part of a write.
+type claimState = int32
+
+// A caller that gives up needs to know whether its exchange was sent; a worker
+// that sends, whether the caller is still there. Whoever changes the state from
+// idle first has it.
+const (
+	idle    claimState = iota // nothing of it is on its way to the store
+	claimed                   // a worker decides and sends it
+	gone                      // the caller gave up before it was claimed
+)
+
+// outcome is what a caller gets.
+type outcome struct {
+	grant   ratelimit.Grant
+	err     error
+	applied bool // a write was made for it
+}
+
+func (o outcome) result() exchangeResult {
+	switch {
+	case o.err != nil:
+		return errorResult(o.err)
+	case o.applied:
+		return exchangeApplied
+	default:
+		return exchangeRead
+	}
+}
+
+func newCaller(ctx context.Context, x ratelimit.Exchange, way itinerary) *caller {
+	return &caller{
+		ctx:    ctx,
+		x:      x,
+		name:   exchangeName(x.Node, x.Serial),
+		way:    way,
+		answer: make(chan outcome, 1),
+	}
+}
+
+// wait returns the answer, or what the end of the caller's context means.
+func (c *caller) wait() outcome {
+	select {
+	case o := <-c.answer:
+		return o
+	case <-c.ctx.Done():
+	}
+	if c.claim.CompareAndSwap(idle, gone) {
+		return outcome{err: fmt.Errorf("%w: %w", ratelimit.ErrUnavailable, c.ctx.Err())}
+	}
+	select {
+	case o := <-c.answer: // it came at the same moment
+		return o
+	default:
+		return outcome{err: fmt.Errorf("%w: %w", ratelimit.ErrUnknown, c.ctx.Err())}
+	}
+}
+
+// left reports whether nobody waits for the answer any more.
+func (c *caller) left() bool { return c.claim.Load() == gone || c.ctx.Err() != nil }
+
+// take claims the exchange for a write; false: the caller left.
+func (c *caller) take() bool {
+	return c.ctx.Err() == nil && c.claim.CompareAndSwap(idle, claimed)
+}
+
+// release says that nothing of the exchange was applied, nor ever will be.
+func (c *caller) release() { c.claim.CompareAndSwap(claimed, idle) }

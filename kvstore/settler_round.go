@@ -1,0 +1,224 @@
+package kvstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/headgate-io/headgate/ratelimit"
+	"github.com/headgate-io/headgate/ratelimit/counter"
+)
+
+// Bounds of a [round].
+const (
+	// pauseLeast and pauseMost bound the pause after a conflict; it doubles in
+	// between and any part of it may be waited.
+	pauseLeast = time.Millisecond
+	pauseMost  = 32 * time.Millisecond
+	// triesMost bounds the conflicts in a row, for callers without a deadline.
+	triesMost = 100
+	// doubtTries bounds the attempts to find out what became of a write that
+	// was not acknowledged.
+	doubtTries = 5
+)
+
+// round is one worker's way through one line. Only that worker uses it.
+type round struct {
+	settler *settler
+	line    *line
+	// mem is the record as last seen; known: it may still be so.
+	mem     memory
+	known   bool
+	callers []*caller // whom the next step serves
+	tries   int       // pauses since somebody was answered
+	// failing is since when the store has been unavailable; zero: it is not.
+	failing time.Time
+}
+
+// decision is what all callers of a round come to together.
+type decision struct {
+	counter  counter.Counter
+	journal  journal
+	outcomes []outcome // one for each caller
+	changed  bool
+	rates    [][]counter.Rate // of the exchanges that changed something
+	at       counter.Instant
+}
+
+// dropGone lets go of callers who gave up.
+func (r *round) dropGone() {
+	r.callers = slices.DeleteFunc(r.callers, (*caller).left)
+}
+
+// step takes the callers one step on: it answers them, or it leaves them for
+// the next step, or it returns the error that all of them get.
+func (r *round) step() error {
+	fresh := false
+	if r.tries > triesMost {
+		return fmt.Errorf("%w: %d conflicts with other writers in a row", ratelimit.ErrUnavailable, r.tries)
+	}
+	if !r.known {
+		if err := r.read(); err != nil {
+			return r.patience(err)
+		}
+		fresh = true
+	}
+	d := r.decide()
+	if !d.changed && !fresh && r.tooOld() {
+		r.release()
+		if err := r.read(); err != nil {
+			return r.patience(err)
+		}
+		d = r.decide()
+	}
+	if !d.changed {
+		r.reply(d)
+		return nil
+	}
+	return r.write(d)
+}
+
+// tooOld reports whether the memory may not answer exchanges that change
+// nothing. For one that may have been settled elsewhere no memory is young
+// enough; the write of one that changes something tells by itself.
+func (r *round) tooOld() bool {
+	if time.Since(r.mem.confirmed) >= freshness {
+		return true
+	}
+	return slices.ContainsFunc(r.callers, func(c *caller) bool { return c.way.repeated })
+}
+
+// read replaces the memory with what the store's leader says. Errors:
+// [ratelimit.ErrUnavailable], [ratelimit.ErrNewerFormat].
+func (r *round) read() error {
+	s := r.settler
+	r.known = false
+	asked := time.Now()
+	ctx, cancel := context.WithTimeout(s.base, s.cfg.Attempt)
+	defer cancel()
+	s.metrics.reads.Inc()
+	v, err := s.bucket.read(ctx, r.line.key)
+	if err != nil {
+		return err
+	}
+	mem, err := remembered(v, asked)
+	if err != nil {
+		return err
+	}
+	mem.record.journal.adopt(r.mem.record.journal)
+	r.mem, r.known = mem, true
+	return nil
+}
+
+// remembered is the memory of a value that was asked for at the given time.
+func remembered(v stored, asked time.Time) (memory, error) {
+	if v.sequence == 0 {
+		return memory{confirmed: asked}, nil
+	}
+	rec, err := decodeRecord(v.data)
+	switch {
+	case errors.Is(err, ratelimit.ErrNewerFormat):
+		return memory{}, err
+	case err != nil:
+		return memory{}, fmt.Errorf("%w: %w", ratelimit.ErrUnavailable, err)
+	}
+	return memory{record: *rec, sequence: v.sequence, confirmed: asked}, nil
+}
+
+// decide claims the callers who are still there and settles their exchanges one
+// after the other on the counter as remembered.
+func (r *round) decide() decision {
+	r.callers = slices.DeleteFunc(r.callers, func(c *caller) bool { return !c.take() })
+	d := decision{
+		counter:  r.mem.record.counter,
+		journal:  r.mem.record.journal.clone(),
+		outcomes: make([]outcome, len(r.callers)),
+		at:       r.settler.clock.Now(),
+	}
+	doubt := 2 * r.settler.clock.Error()
+	for i, c := range r.callers {
+		d.outcomes[i] = d.settle(c, doubt)
+	}
+	return d
+}
+
+// settle adds one exchange to a decision. doubt bounds how far the clocks of
+// two nodes differ.
+func (d *decision) settle(c *caller, doubt time.Duration) outcome {
+	if g, ok := d.journal.find(c.name); ok {
+		g.State = d.counter.Clone()
+		return outcome{grant: g}
+	}
+	if c.way.travels && d.journal.forgotten != 0 && c.way.issued.Add(-doubt) <= d.journal.forgotten {
+		return outcome{err: fmt.Errorf("%w: too long ago to tell whether it was settled", ratelimit.ErrUnknown)}
+	}
+	next, g, changed := ratelimit.Settle(d.counter, c.x, d.at)
+	if !changed {
+		return outcome{grant: g}
+	}
+	d.counter, d.changed = next, true
+	d.rates = addRates(d.rates, c.x.Rates)
+	d.journal.add(settled{name: c.name, at: g.At, units: g.Units, until: g.Until, elsewhere: c.way.travels})
+	return outcome{grant: g, applied: true}
+}
+
+// reply answers every caller.
+func (r *round) reply(d decision) {
+	for i, c := range r.callers {
+		c.answer <- d.outcomes[i]
+	}
+	r.served()
+}
+
+// fail gives every caller the same error.
+func (r *round) fail(err error) {
+	for _, c := range r.callers {
+		c.answer <- outcome{err: err}
+	}
+	r.served()
+}
+
+func (r *round) served() {
+	r.callers, r.tries, r.failing = nil, 0, time.Time{}
+}
+
+// release says that nothing of what was decided was applied.
+func (r *round) release() {
+	for _, c := range r.callers {
+		c.release()
+	}
+}
+
+// patience passes an error on, unless it may pass by itself within an attempt:
+// then it pauses and returns nil for another step.
+func (r *round) patience(err error) error {
+	if !passing(err) {
+		return err
+	}
+	if r.failing.IsZero() {
+		r.failing = time.Now()
+	}
+	if time.Since(r.failing) >= r.settler.cfg.Attempt {
+		return err
+	}
+	return r.pause()
+}
+
+// pause waits before another try, longer each time, for a random part so that
+// two who collided do not collide again. The error is
+// [ratelimit.ErrUnavailable], when the settler stops.
+func (r *round) pause() error {
+	most := min(pauseMost, pauseLeast<<min(r.tries, 10))
+	r.tries++
+	timer := time.NewTimer(rand.N(most))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-r.settler.base.Done():
+		return errStopped
+	}
+}
