@@ -1,0 +1,118 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/headgate-io/headgate/cmd/headgate/internal/client"
+	"github.com/headgate-io/headgate/cmd/headgate/internal/output"
+	"github.com/headgate-io/headgate/invocation"
+)
+
+// invocationFlags is an invocation as POST /v1/check takes it.
+type invocationFlags struct {
+	Account  string `json:"account,omitempty"`
+	Function string `json:"function"`
+	Version  string `json:"version,omitempty"`
+	Subject  string `json:"subject,omitempty"`
+	Cost     int64  `json:"cost"`
+}
+
+const checkLong = `Ask a running headgate whether an invocation is allowed, and charge it if it is.
+
+--cost 0 looks without charging.
+
+Exit codes:
+  0  allowed
+  1  denied
+  2  wrong usage, or no answer`
+
+const checkExample = `  headgate check --account acme --function resize --version v1
+  headgate check --account acme --function resize --version v1 --cost 0 -o json`
+
+func newCheck(s streams) *cobra.Command {
+	var inv invocationFlags
+	var format output.Format
+	var server serverFlags
+	cmd := &cobra.Command{
+		Use:     "check",
+		Short:   "Ask whether an invocation is allowed",
+		Long:    checkLong,
+		Example: checkExample,
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			ask, err := server.client()
+			if err != nil {
+				return err
+			}
+			var a invocation.Answer
+			_, err = ask.Do(c.Context(), client.Request{Method: http.MethodPost, Path: "/v1/check", Body: inv}, &a)
+			if err != nil {
+				return err
+			}
+			if err := format.Print(c.OutOrStdout(), a, func(w io.Writer) { tableOfAnswer(w, a) }); err != nil {
+				return err
+			}
+			if !a.Allowed {
+				return &codeError{Code: exitDenied}
+			}
+			return nil
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&inv.Account, "account", "", "who pays")
+	f.StringVar(&inv.Function, "function", "", "the function (required)")
+	f.StringVar(&inv.Version, "version", "", "the function's version")
+	f.StringVar(&inv.Subject, "subject", "", "the individual caller, if there is one")
+	f.Int64Var(&inv.Cost, "cost", 1, "units; 0 looks without charging")
+	_ = cmd.MarkFlagRequired("function") // the flag is defined above
+	server.add(f, s.env(checkServerEnv), checkServerEnv, defaultHTTP, "HTTP front door")
+	addOutput(cmd, &format)
+	return cmd
+}
+
+func tableOfAnswer(w io.Writer, a invocation.Answer) {
+	output.Row(w, "allowed", output.YesNo(a.Allowed))
+	if a.LimitedBy != nil {
+		output.Row(w, "limited by", a.LimitedBy.Tier+" "+a.LimitedBy.Rate)
+	}
+	if a.RetryAfter != nil {
+		output.Row(w, "retry after", seconds(*a.RetryAfter))
+	}
+	if a.LimitedBy != nil && a.RetryAfter == nil {
+		output.Row(w, "retry after", "never: the cost is above the limit")
+	}
+	output.Row(w, "remaining", remaining(a.Remaining))
+	output.Row(w, "mode", a.Mode)
+	output.Row(w, "degraded", output.YesNo(a.Degraded))
+	if len(a.Limits) == 0 {
+		return
+	}
+	// An empty line ends the columns above.
+	_, _ = fmt.Fprintln(w)
+	output.Row(w, "TIER", "RATE", "REMAINING", "FULL IN")
+	for _, l := range a.Limits {
+		output.Row(w, l.Tier, l.Rate, l.Remaining, seconds(l.Reset))
+	}
+}
+
+func remaining(n *int64) string {
+	if n == nil {
+		return "unlimited"
+	}
+	return strconv.FormatInt(*n, 10)
+}
+
+// seconds is a span for people: fractions matter only when it is short.
+func seconds(s float64) string {
+	d := time.Duration(s * float64(time.Second))
+	if d >= 10*time.Second {
+		return d.Round(time.Second).String()
+	}
+	return d.Round(time.Millisecond).String()
+}
