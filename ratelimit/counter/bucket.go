@@ -5,8 +5,8 @@ package counter
 // Units per Period, so after d nanoseconds it is lower by Units*d Period-ths.
 // All of it is whole numbers of Period-ths, so nothing is ever rounded away.
 
-// levelAt is the level at now, in Period-ths of a unit. An instant before
-// Opened counts as Opened.
+// levelAt is the level at now, in Period-ths of a unit. Before Opened, where no
+// valid counter is asked, nothing has drained.
 func (w Window) levelAt(drain int64, now Instant) wide {
 	level := product(w.Owed, int64(w.Period)).plus(w.Part)
 	return level.minus(product(drain, int64(max(0, now-w.Opened))))

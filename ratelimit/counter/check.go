@@ -12,6 +12,9 @@ func (c Counter) Validate() error {
 		return stateFault("seen is %d, before the epoch", c.Seen)
 	}
 	for i, w := range c.Windows {
+		if w.Opened > c.Seen {
+			return stateFault("window %d (%s, %s) opened at %d, seen is %d", i, w.Algorithm, w.Period, w.Opened, c.Seen)
+		}
 		if err := w.validate(); err != nil {
 			return fmt.Errorf("window %d (%s, %s): %w", i, w.Algorithm, w.Period, err)
 		}

@@ -117,7 +117,7 @@ func TestCloneSharesNothing(t *testing.T) {
 	rates := mustRates("100-S,100-M,100-H fixed,100-D token-bucket")
 	var c Counter
 	for i := range 5 {
-		c.Charge(rates, 3, t0.Add(time.Duration(i)*time.Second), 0)
+		c.Charge(rates, 3, t0.Add(time.Duration(i)*200*ms), 0)
 	}
 	kept := c.Clone()
 	if !kept.Equal(c) {
@@ -126,15 +126,18 @@ func TestCloneSharesNothing(t *testing.T) {
 	again, other := c.Clone(), c.Clone()
 	for _, d := range []*Counter{&c, &other} {
 		for i := range 10 {
-			d.Charge(rates, 1, t0.Add(time.Duration(5+i)*time.Second), 0)
-			d.Refund(rates, 2, t0.Add(time.Duration(i)*time.Second), 0)
+			d.Charge(rates, 1, t0.Add(time.Duration(5+i)*200*ms), 0)
+			d.Refund(rates, 2, t0.Add(time.Duration(i)*200*ms), 0)
 		}
-		d.Reset()
 	}
+	if !c.Equal(other) {
+		t.Errorf("the same deeds on a clone: %+v, on its original: %+v", other, c)
+	}
+	c.Reset()
 	if !kept.Equal(again) {
 		t.Errorf("a clone changed with its original: %+v, want %+v", again, kept)
 	}
-	if c.Equal(kept) || !c.Empty() || c.Seen != t0.Add(14*time.Second) {
+	if c.Equal(kept) || !c.Empty() || c.Seen != t0.Add(14*200*ms) {
 		t.Errorf("after a reset: %+v", c)
 	}
 }
@@ -199,6 +202,7 @@ func TestValidateRefusesWhatCannotBe(t *testing.T) {
 		"bucket never":         {{Period: time.Minute, Algorithm: TokenBucket, Owed: 1}},
 		"bucket with slots":    {{Period: time.Minute, Algorithm: TokenBucket, Slots: []Slot{{1, 1}}}},
 		"part above the whole": {{Period: time.Minute, Algorithm: TokenBucket, Opened: 1, Part: int64(time.Minute)}},
+		"opened after seen":    {{Period: time.Minute, Algorithm: Fixed, Opened: 2, Owed: 1}},
 		"part below nothing":   {{Period: time.Minute, Algorithm: TokenBucket, Opened: 1, Owed: 1, Part: -1}},
 	}
 	for name, windows := range tests {
@@ -211,5 +215,15 @@ func TestValidateRefusesWhatCannotBe(t *testing.T) {
 	}
 	if err := (Counter{}).Validate(); err != nil {
 		t.Errorf("the zero counter: %v", err)
+	}
+}
+
+// TestNothingDrainsBackwards: a bucket that nobody validated errs to the strict
+// side.
+func TestNothingDrainsBackwards(t *testing.T) {
+	rates := mustRates("10-S token-bucket")
+	ahead := Window{Period: time.Second, Algorithm: TokenBucket, Opened: t0.Add(time.Hour), Owed: 4}
+	if left := (Counter{Windows: []Window{ahead}}).Available(rates, t0); left != 6 {
+		t.Errorf("left %d, want 6", left)
 	}
 }

@@ -42,9 +42,9 @@
 //     life, longer than an exact window to admit again.
 //   - fixed admits at most U units per window.
 //   - token-bucket admits at most burst + units*span/period in any span. With
-//     leases the span grows by one life. A refund also gives back what drained
-//     while its lease was held, at most units*life/period and never more than the
-//     refund itself.
+//     leases the span grows by one life. Leases that come back unspent also give
+//     back what drained while they were held; the sum may then be higher by the
+//     most units that were held so at one time, and not more.
 //   - [Counter.NextAt] is exact: one nanosecond earlier is still denied.
 //   - Methods that do not change a counter are the only ones a denial needs.
 //   - A charge and its refund leave the counter as it was, apart from Seen, while

@@ -24,22 +24,11 @@ func sliceGone(slice int64, period time.Duration) Instant {
 // used is what the ring holds at now. It is negative after a credit.
 func (w Window) used(now Instant) int64 {
 	oldest := sliceOf(now, w.Period) - Slices
-	// Upper and lower halves are summed apart: neither can overflow, and only
-	// their sum need be held at the ends of int64.
-	var upper, lower int64
+	var sum int64
 	for i := len(w.Slots) - 1; i >= 0 && w.Slots[i].Slice >= oldest; i-- {
-		upper += w.Slots[i].Units >> 32
-		lower += w.Slots[i].Units & math.MaxUint32
+		sum = addSat(sum, w.Slots[i].Units)
 	}
-	upper += lower >> 32
-	switch {
-	case upper > math.MaxInt32:
-		return math.MaxInt64
-	case upper < math.MinInt32:
-		return math.MinInt64
-	default:
-		return upper<<32 | lower&math.MaxUint32
-	}
+	return sum
 }
 
 // nextSliding is the first instant from now on at which no more than room units

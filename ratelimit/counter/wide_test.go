@@ -73,23 +73,3 @@ func TestWideArithmetic(t *testing.T) {
 		}
 	}
 }
-
-// TestUsedIsTheSaturatedSum: the halves that are summed apart come to the sum.
-func TestUsedIsTheSaturatedSum(t *testing.T) {
-	rng := rand.New(rand.NewPCG(2, 2))
-	for range 2000 {
-		w := Window{Period: MinPeriod}
-		sum := new(big.Int)
-		for i := range 1 + rng.IntN(62) {
-			units := rng.Int64() >> rng.IntN(63)
-			if rng.IntN(2) == 0 {
-				units = -units
-			}
-			w.Slots = append(w.Slots, Slot{Slice: sliceOf(t0, MinPeriod) - Slices + int64(i), Units: units})
-			sum.Add(sum, big.NewInt(units))
-		}
-		if got, want := w.used(t0), clamp(sum); got != want {
-			t.Fatalf("used %d, want %d: %v", got, want, w.Slots)
-		}
-	}
-}
