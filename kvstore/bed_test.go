@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cespare/xxhash/v2"
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -41,9 +42,13 @@ func newBed(tb testing.TB, size int) *bed {
 		}
 	}
 	js := b.jetStream(tb, 0)
-	ctx, cancel := context.WithTimeout(context.Background(), bedWait)
-	defer cancel()
-	if _, err := js.CreateStream(ctx, bucketConfig(CountersBucket, size)); err != nil {
+	var err error
+	if !within(bedWait, func() bool { // the leader may not know of all servers yet
+		ctx, cancel := context.WithTimeout(context.Background(), bedWait)
+		defer cancel()
+		_, err = js.CreateStream(ctx, bucketConfig(CountersBucket, size))
+		return err == nil
+	}) {
 		tb.Fatalf("create bucket: %v", err)
 	}
 	return b
@@ -142,7 +147,7 @@ func (b *bed) jetStream(tb testing.TB, i int) jetstream.JetStream {
 // settler is a settler of a node of its own, stopped with the test.
 func (b *bed) settler(tb testing.TB, node string) *settler {
 	tb.Helper()
-	s := newSettler(b.jetStream(tb, int(mix(exchangeName(node, 1))%uint64(len(b.servers)))), b.stream,
+	s := newSettler(b.jetStream(tb, int(xxhash.Sum64String(node)%uint64(len(b.servers)))), b.stream,
 		storetest.NewClock(), settlerConfig{Node: node}, newMetrics(nil))
 	tb.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), bedWait)

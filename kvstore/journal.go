@@ -2,6 +2,7 @@ package kvstore
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
@@ -16,97 +17,138 @@ const (
 	// journalAge is longer than any repeat may take: an owner is given up after
 	// tens of milliseconds.
 	journalAge = time.Second
-	// journalEntries holds what a counter that everybody wants settles in the
-	// time an owner is given, at about 17 bytes each.
-	journalEntries = 64
+	// journalEntries bounds the nodes that ask for one counter within
+	// journalAge, at about 25 bytes each; beyond it the oldest is forgotten.
+	journalEntries = 128
 )
 
 // journal is the exchanges of one counter that were settled lately, so that one
 // which is asked for a second time, because the first answer never came, is
 // answered and not applied again. It travels inside the record: then whoever
 // settles the repeat, the first owner, the next one or the node itself, knows.
+//
+// A node that deals with a counter again has had its answer before, so a later
+// exchange replaces the earlier ones of its node. Serials of one node rise.
 type journal struct {
 	entries []settled // oldest first
-	// forgotten is when the newest exchange was settled that could be repeated
-	// and is no longer listed; 0: there is none. Whether an exchange issued
-	// before it was settled cannot be told.
+	// forgotten is when the newest of the travelling exchanges was settled that
+	// are neither listed nor replaced; 0: there is none. Of one issued before
+	// it cannot be told whether it was settled.
 	forgotten counter.Instant
+	// foreign is the same for exchanges that others than this node settled.
+	foreign counter.Instant
 }
 
 // settled is one exchange that changed its counter.
 type settled struct {
-	name  uint64 // see exchangeName
+	name
 	at    counter.Instant
 	units int64
 	until counter.Instant
-	// elsewhere: a repeat may be settled by another node, so the record must
-	// tell it.
-	elsewhere bool
+	// travels: another node may be asked for it too, so the record must tell
+	// it. The others this node remembers for itself.
+	travels bool
+	// ours: this node settled it, and all that it replaced.
+	ours bool
 }
 
-// exchangeName is a hash of what names an exchange; 0: it has no name. One of
-// 2^58 repeats meets a foreign exchange of the same hash in a full journal.
-func exchangeName(node string, serial uint64) uint64 {
-	if node == "" || serial == 0 {
-		return 0
+// name is what tells exchanges apart: a hash of the node, and its serial. The
+// zero name: it has none.
+type name struct{ node, serial uint64 }
+
+func nameOf(x ratelimit.Exchange) name {
+	if x.Node == "" || x.Serial == 0 {
+		return name{}
 	}
-	return max(1, mix(xxhash.Sum64String(node)^mix(serial)))
+	return name{node: xxhash.Sum64String(x.Node), serial: x.Serial}
 }
 
-// mix spreads every bit of its argument over all of the result (the finalizer
-// of SplitMix64). It is the same in every process and every release: owners are
-// found with it.
-func mix(h uint64) uint64 {
-	h ^= h >> 30
-	h *= 0xbf58476d1ce4e5b9
-	h ^= h >> 27
-	h *= 0x94d049bb133111eb
-	return h ^ h>>31
-}
+// verdict is what a journal knows about an exchange.
+type verdict uint8
 
-// find returns the grant that the exchange of that name came to.
-func (j *journal) find(name uint64) (ratelimit.Grant, bool) {
-	if name == 0 {
-		return ratelimit.Grant{}, false
+const (
+	unsettled verdict = iota
+	alreadySettled
+	cannotTell
+)
+
+// find says whether an exchange was settled, and the grant that it came to.
+// doubt bounds how far the clocks of two nodes differ.
+//
+// An exchange that comes for the first time can only have been settled by
+// others: this node's own memory has no gap for it. For a repeated one it
+// counts who settled what, no matter who.
+func (j *journal) find(n name, way itinerary, doubt time.Duration) (ratelimit.Grant, verdict) {
+	if n == (name{}) {
+		return ratelimit.Grant{}, unsettled
 	}
+	replaced := false
 	for _, s := range j.entries {
-		if s.name == name {
-			return ratelimit.Grant{Units: s.units, Until: s.until, At: s.at}, true
+		if s.name == n {
+			return ratelimit.Grant{Units: s.units, Until: s.until, At: s.at}, alreadySettled
+		}
+		if s.travels && s.node == n.node && s.serial > n.serial && (way.repeated || !s.ours) {
+			replaced = true
 		}
 	}
-	return ratelimit.Grant{}, false
+	horizon := j.foreign
+	if way.repeated {
+		horizon = j.forgotten
+	}
+	if way.travels && (replaced || horizon != 0 && way.issued.Add(-doubt) <= horizon) {
+		return ratelimit.Grant{}, cannotTell
+	}
+	return ratelimit.Grant{}, unsettled
 }
 
-// add notes an exchange and lets go of the oldest ones.
+// add notes an exchange that this node settled. It replaces the earlier ones of
+// its node, and lets go of the oldest ones.
 func (j *journal) add(s settled) {
-	if s.name == 0 {
+	if s.name == (name{}) {
 		return
 	}
+	s.ours = true
+	j.entries = slices.DeleteFunc(j.entries, func(e settled) bool {
+		if e.node != s.node || e.travels != s.travels || e.serial > s.serial {
+			return false
+		}
+		s.ours = s.ours && e.ours
+		return true
+	})
 	drop := 0
 	for _, e := range j.entries {
 		if len(j.entries)-drop < journalEntries && s.at.Sub(e.at) <= journalAge {
 			break
 		}
-		if e.elsewhere {
-			j.forgotten = max(j.forgotten, e.at)
-		}
+		j.forget(e)
 		drop++
 	}
-	j.entries = append(j.entries[drop:], s)
+	j.entries = append(slices.Delete(j.entries, 0, drop), s)
+}
+
+func (j *journal) forget(e settled) {
+	if !e.travels {
+		return
+	}
+	j.forgotten = max(j.forgotten, e.at)
+	if !e.ours {
+		j.foreign = max(j.foreign, e.at)
+	}
 }
 
 // clone shares no memory with j.
 func (j *journal) clone() journal {
-	own := make([]settled, len(j.entries), len(j.entries)+4)
-	copy(own, j.entries)
-	return journal{entries: own, forgotten: j.forgotten}
+	own := *j
+	own.entries = make([]settled, len(j.entries), len(j.entries)+4)
+	copy(own.entries, j.entries)
+	return own
 }
 
 // adopt takes over from an older memory of the same counter what the record
-// does not carry: the exchanges that this node alone can repeat.
+// does not carry: the exchanges that only this node can repeat.
 func (j *journal) adopt(old journal) {
 	for _, s := range old.entries {
-		if !s.elsewhere {
+		if !s.travels {
 			j.entries = append(j.entries, s)
 		}
 	}
@@ -115,10 +157,10 @@ func (j *journal) adopt(old journal) {
 // encode writes what other nodes must know.
 func (j *journal) encode(pb *recordpb.Record, seen counter.Instant) {
 	for _, s := range j.entries {
-		if !s.elsewhere {
+		if !s.travels {
 			continue
 		}
-		pb.Settled = append(pb.Settled, s.name)
+		pb.Settled = append(pb.Settled, s.node, s.serial)
 		pb.SettledGrants = append(pb.SettledGrants,
 			int64(seen.Sub(s.at)), s.units, int64(s.until.Sub(seen)))
 	}
@@ -127,25 +169,27 @@ func (j *journal) encode(pb *recordpb.Record, seen counter.Instant) {
 	}
 }
 
+// decodeJournal reads a journal; nothing in it counts as ours.
 func decodeJournal(pb *recordpb.Record, seen counter.Instant) (journal, error) {
 	names, grants := pb.GetSettled(), pb.GetSettledGrants()
-	if len(grants) != 3*len(names) {
-		return journal{}, fmt.Errorf("%d grants of %d settled exchanges", len(grants), len(names))
+	if len(names)%2 != 0 || len(grants) != len(names)/2*3 {
+		return journal{}, fmt.Errorf("%d numbers name %d grants", len(names), len(grants))
 	}
-	var j journal
 	if pb.GetForgotten() < 0 {
 		return journal{}, fmt.Errorf("forgotten %d is negative", pb.GetForgotten())
 	}
+	var j journal
 	if pb.GetForgotten() > 0 {
 		j.forgotten = seen.Add(-time.Duration(pb.GetForgotten()))
+		j.foreign = j.forgotten
 	}
-	for i, name := range names {
+	for i := 0; i < len(names)/2; i++ {
 		j.entries = append(j.entries, settled{
-			name:      name,
-			at:        seen.Add(-time.Duration(grants[3*i])),
-			units:     grants[3*i+1],
-			until:     seen.Add(time.Duration(grants[3*i+2])),
-			elsewhere: true,
+			name:    name{node: names[2*i], serial: names[2*i+1]},
+			at:      seen.Add(-time.Duration(grants[3*i])),
+			units:   grants[3*i+1],
+			until:   seen.Add(time.Duration(grants[3*i+2])),
+			travels: true,
 		})
 	}
 	return j, nil

@@ -12,7 +12,7 @@ import (
 type caller struct {
 	ctx  context.Context
 	x    ratelimit.Exchange
-	name uint64 // see exchangeName
+	name name
 	way  itinerary
 
 	claim  atomic.Int32 // a claimState
@@ -53,7 +53,7 @@ func newCaller(ctx context.Context, x ratelimit.Exchange, way itinerary) *caller
 	return &caller{
 		ctx:    ctx,
 		x:      x,
-		name:   exchangeName(x.Node, x.Serial),
+		name:   nameOf(x),
 		way:    way,
 		answer: make(chan outcome, 1),
 	}

@@ -108,7 +108,11 @@ func (r *round) read() error {
 	if err != nil {
 		return err
 	}
-	mem.record.journal.adopt(r.mem.record.journal)
+	if old := r.mem.record; mem.sequence == r.mem.sequence && mem.record.serial == old.serial {
+		mem.record = old // it knows more than it tells others
+	} else {
+		mem.record.journal.adopt(old.journal)
+	}
 	r.mem, r.known = mem, true
 	return nil
 }
@@ -148,11 +152,11 @@ func (r *round) decide() decision {
 // settle adds one exchange to a decision. doubt bounds how far the clocks of
 // two nodes differ.
 func (d *decision) settle(c *caller, doubt time.Duration) outcome {
-	if g, ok := d.journal.find(c.name); ok {
+	switch g, v := d.journal.find(c.name, c.way, doubt); v {
+	case alreadySettled:
 		g.State = d.counter.Clone()
 		return outcome{grant: g}
-	}
-	if c.way.travels && d.journal.forgotten != 0 && c.way.issued.Add(-doubt) <= d.journal.forgotten {
+	case cannotTell:
 		return outcome{err: fmt.Errorf("%w: too long ago to tell whether it was settled", ratelimit.ErrUnknown)}
 	}
 	next, g, changed := ratelimit.Settle(d.counter, c.x, d.at)
@@ -161,7 +165,7 @@ func (d *decision) settle(c *caller, doubt time.Duration) outcome {
 	}
 	d.counter, d.changed = next, true
 	d.rates = addRates(d.rates, c.x.Rates)
-	d.journal.add(settled{name: c.name, at: g.At, units: g.Units, until: g.Until, elsewhere: c.way.travels})
+	d.journal.add(settled{name: c.name, at: g.At, units: g.Units, until: g.Until, travels: c.way.travels})
 	return outcome{grant: g, applied: true}
 }
 

@@ -92,6 +92,7 @@ func (r *round) resolve(l letter, d decision, cause error) error {
 		}
 		switch {
 		case r.mem.record.serial == l.record.serial && r.mem.record.writer == l.record.writer:
+			r.mem.record = l.record // it knows more than it tells others
 			r.reply(d)
 			return nil
 		case r.mem.sequence != l.expected:

@@ -96,14 +96,15 @@ type Record struct {
 	Writer string `protobuf:"bytes,3,opt,name=writer,proto3" json:"writer,omitempty"`
 	Serial uint64 `protobuf:"fixed64,4,opt,name=serial,proto3" json:"serial,omitempty"`
 	// Exchanges that may be asked for a second time over another way, and that
-	// were settled lately: a hash of node and serial each.
+	// were settled lately: pairs of a hash of the node and the node's serial.
 	Settled []uint64 `protobuf:"fixed64,5,rep,packed,name=settled,proto3" json:"settled,omitempty"`
 	// Three numbers for each of the above: how long before counter.seen it was
 	// settled, the units it was granted, how long after counter.seen they end;
 	// spans in nanoseconds.
 	SettledGrants []int64 `protobuf:"zigzag64,6,rep,packed,name=settled_grants,json=settledGrants,proto3" json:"settled_grants,omitempty"`
-	// How long before counter.seen the newest exchange that is no longer listed
-	// was settled, in nanoseconds; 0: none was ever dropped.
+	// How long before counter.seen the newest exchange was settled that is no
+	// longer listed, those aside that a later one of the same node replaced; in
+	// nanoseconds. 0: there is none.
 	Forgotten     int64 `protobuf:"varint,7,opt,name=forgotten,proto3" json:"forgotten,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

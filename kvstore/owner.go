@@ -1,0 +1,212 @@
+package kvstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/headgate-io/headgate/kvstore/recordpb"
+	"github.com/headgate-io/headgate/ratelimit"
+	"github.com/headgate-io/headgate/ratelimit/counter"
+)
+
+// ownerSubject goes before a node's name to make the subject on which it takes
+// exchanges.
+const ownerSubject = "headgate.exchange."
+
+// ownerConfig bounds what nodes ask of one another; zero fields take the
+// defaults of newOwners.
+type ownerConfig struct {
+	// Answer is the longest wait for an owner; less where the caller has less
+	// time, so that the way straight to the store still fits. Default 40 ms.
+	Answer time.Duration
+	// SilenceLeast and SilenceMost bound how long a node that did not answer is
+	// passed over; it doubles in between. Default 1 s and 8 s.
+	SilenceLeast, SilenceMost time.Duration
+	// InFlight bounds the exchanges of other nodes that are settled at the same
+	// time; beyond it they are declined. Default 4096.
+	InFlight int
+}
+
+// answerShare is the part of a caller's remaining time that its owner gets.
+const answerShare = 0.4
+
+// liveNodes is the list of nodes that take exchanges for others. The list it
+// returns is never changed, only replaced.
+type liveNodes interface{ Live() []string }
+
+// owners brings exchanges to the owners of their counters, and settles what
+// other nodes bring to this one. Who owns a counter is a hint: whoever settles,
+// the compare-and-swap of the settler decides. All methods may be called
+// concurrently.
+type owners struct {
+	nc      *nats.Conn
+	settler *settler
+	places  *places
+	node    string
+	cfg     ownerConfig
+	metrics *metrics
+
+	slots chan struct{} // one for each exchange being settled for others
+
+	mu       sync.Mutex
+	sub      *nats.Subscription
+	declines bool // takes no exchanges of others, or no more
+	serving  sync.WaitGroup
+}
+
+// newOwners returns the way to the owners from a node of that name. It takes
+// exchanges of others only after Start.
+func newOwners(
+	nc *nats.Conn, s *settler, nodes liveNodes, node string, cfg ownerConfig, m *metrics,
+) *owners {
+	cfg.Answer = orDefault(cfg.Answer, 40*time.Millisecond)
+	cfg.SilenceLeast = orDefault(cfg.SilenceLeast, time.Second)
+	cfg.SilenceMost = orDefault(cfg.SilenceMost, 8*time.Second)
+	cfg.InFlight = orDefault(cfg.InFlight, 4096)
+	return &owners{
+		nc:      nc,
+		settler: s,
+		places:  &places{nodes: nodes, cfg: cfg},
+		node:    node,
+		cfg:     cfg,
+		metrics: m,
+		slots:   make(chan struct{}, cfg.InFlight),
+	}
+}
+
+func orDefault[T int | time.Duration](v, otherwise T) T {
+	if v > 0 {
+		return v
+	}
+	return otherwise
+}
+
+// Exchange implements [ratelimit.Store]. It asks the counter's owner; where
+// that is this node, or nobody, or does not answer in time, it settles with the
+// store itself.
+func (o *owners) Exchange(ctx context.Context, x ratelimit.Exchange) (ratelimit.Grant, error) {
+	started := time.Now()
+	owner := o.places.owner(x.Key, started)
+	if owner == "" || owner == o.node || nameOf(x) == (name{}) {
+		return o.settler.exchange(ctx, x, itinerary{})
+	}
+	clock := o.settler.clock
+	a := ask{x: x, issued: clock.Now().Add(-clock.Error()), patience: o.patience(ctx)}
+	reply, err := o.ask(ctx, owner, a)
+	switch {
+	case err == nil && reply.final:
+		o.metrics.asks[askAnswered].Inc()
+		o.metrics.exchanged(reply.result(), time.Since(started))
+		return reply.grant, reply.err
+	case err == nil || errors.Is(err, nats.ErrNoResponders):
+		o.metrics.asks[askDeclined].Inc()
+	default:
+		o.metrics.asks[askSilent].Inc()
+	}
+	if !reply.doubtful {
+		return o.settler.exchange(ctx, x, itinerary{})
+	}
+	return o.repeat(ctx, a)
+}
+
+// repeat settles an exchange that its owner may have settled, or may still. The
+// record tells. Where it cannot be asked the exchange stays in doubt, also if
+// nothing of the repeat was applied.
+func (o *owners) repeat(ctx context.Context, a ask) (ratelimit.Grant, error) {
+	g, err := o.settler.exchange(ctx, a.x, itinerary{travels: true, repeated: true, issued: a.issued})
+	if err == nil || errors.Is(err, ratelimit.ErrUnknown) {
+		return g, err
+	}
+	if ended := ctx.Err(); ended != nil {
+		return g, fmt.Errorf("%w: the counter's owner did not answer: %w", ratelimit.ErrUnknown, ended)
+	}
+	// Not wrapped: it says that nothing was applied.
+	return g, fmt.Errorf("%w: the counter's owner did not answer; then: %s", ratelimit.ErrUnknown, err.Error())
+}
+
+// patience is how long to wait for an owner.
+func (o *owners) patience(ctx context.Context) time.Duration {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return o.cfg.Answer
+	}
+	share := time.Duration(answerShare * float64(time.Until(deadline)))
+	return max(time.Millisecond, min(o.cfg.Answer, share))
+}
+
+// reply is what came of asking an owner.
+type reply struct {
+	outcome
+	final    bool // nobody else need be asked
+	doubtful bool // the owner may have settled it, or may still
+}
+
+// ask sends an exchange to its owner and waits for the answer. The error is why
+// there is none.
+func (o *owners) ask(ctx context.Context, owner string, a ask) (reply, error) {
+	data, err := encodeAsk(a)
+	if err != nil || !o.nc.IsConnected() {
+		return reply{}, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, a.patience)
+	defer cancel()
+	msg, err := o.nc.RequestWithContext(ctx, ownerSubject+owner, data)
+	switch {
+	case errors.Is(err, nats.ErrNoResponders):
+		o.places.silent(owner, time.Now())
+		return reply{}, err
+	case errors.Is(err, context.DeadlineExceeded):
+		o.places.silent(owner, time.Now())
+		return reply{doubtful: true}, err
+	case err != nil:
+		return reply{doubtful: true}, err
+	}
+	return o.heed(owner, a.x, msg.Data), nil
+}
+
+// heed reads an owner's answer.
+func (o *owners) heed(owner string, x ratelimit.Exchange, data []byte) reply {
+	var pb recordpb.Answer
+	if err := proto.Unmarshal(data, &pb); err != nil {
+		return reply{doubtful: true}
+	}
+	if pb.GetOutcome() != recordpb.Outcome_OUTCOME_NOT_MINE {
+		o.places.spoke(owner)
+	}
+	switch pb.GetOutcome() {
+	case recordpb.Outcome_OUTCOME_SETTLED:
+		g, err := grantFrom(&pb)
+		if err != nil {
+			return reply{doubtful: true}
+		}
+		return reply{final: true, outcome: outcome{grant: g, applied: g.Units > 0 || brings(x)}}
+	case recordpb.Outcome_OUTCOME_NEWER_FORMAT:
+		err := fmt.Errorf("%w: the counter's owner says: %s", ratelimit.ErrNewerFormat, pb.GetReason())
+		return reply{final: true, outcome: outcome{err: err}}
+	case recordpb.Outcome_OUTCOME_NOT_MINE:
+		o.places.silent(owner, time.Now())
+		return reply{}
+	case recordpb.Outcome_OUTCOME_UNAVAILABLE:
+		return reply{}
+	default:
+		return reply{doubtful: true}
+	}
+}
+
+// brings reports whether an exchange changes its counter whatever it is
+// granted.
+func brings(x ratelimit.Exchange) bool {
+	return x.Reset || x.Add > 0 || len(x.Returns) > 0 || len(x.Posts) > 0
+}
+
+// stale reports whether the node that sent an ask has long given it up: this
+// one stood still meanwhile.
+func (a ask) stale(now counter.Instant, doubt time.Duration) bool {
+	return now.Sub(a.issued) > a.patience+2*doubt+time.Second
+}

@@ -1,0 +1,124 @@
+package kvstore
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/nats-io/nats.go"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/headgate-io/headgate/kvstore/recordpb"
+)
+
+// Start begins to take exchanges of other nodes. The context bounds nothing
+// beyond the call.
+func (o *owners) Start(context.Context) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.sub != nil || o.declines {
+		return nil
+	}
+	sub, err := o.nc.Subscribe(ownerSubject+o.node, o.take)
+	if err != nil {
+		return fmt.Errorf("kvstore: take exchanges of other nodes: %w", err)
+	}
+	o.sub = sub
+	return nil
+}
+
+// Drain gives this node's counters up: exchanges of others are declined from
+// now on, so that they go elsewhere at once, and those taken before are settled
+// first. The error is the context's, when it ends before that is done.
+func (o *owners) Drain(ctx context.Context) error {
+	o.mu.Lock()
+	o.declines = true
+	o.mu.Unlock()
+
+	// Only this waits for serving; the goroutine ends when the last exchange
+	// does, and each is bounded by the patience of who sent it.
+	done := make(chan struct{})
+	go func() {
+		o.serving.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("exchanges of other nodes are still being settled: %w", ctx.Err())
+	}
+}
+
+// Stop drains and then hears no more. Own exchanges are still brought to their
+// owners. It may be called again.
+func (o *owners) Stop(ctx context.Context) error {
+	err := o.Drain(ctx)
+	o.mu.Lock()
+	sub := o.sub
+	o.sub = nil
+	o.mu.Unlock()
+	if sub != nil && sub.IsValid() && o.nc.IsConnected() {
+		// Without a connection there is nothing to take back.
+		if failed := sub.Unsubscribe(); err == nil && failed != nil {
+			err = fmt.Errorf("unsubscribe: %w", failed)
+		}
+	}
+	return err
+}
+
+// take is called for one message after the other and must not wait.
+func (o *owners) take(msg *nats.Msg) {
+	if !o.admit() {
+		o.respond(msg, &recordpb.Answer{Outcome: recordpb.Outcome_OUTCOME_NOT_MINE})
+		return
+	}
+	go func() {
+		defer o.serving.Done()
+		defer func() { <-o.slots }()
+		o.serve(msg)
+	}()
+}
+
+// admit takes a slot for an exchange, if there is one.
+func (o *owners) admit() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.declines {
+		return false
+	}
+	select {
+	case o.slots <- struct{}{}:
+		o.serving.Add(1)
+		return true
+	default:
+		return false
+	}
+}
+
+// serve settles one exchange of another node and answers it.
+func (o *owners) serve(msg *nats.Msg) {
+	a, err := decodeAsk(msg.Data)
+	if err != nil {
+		o.respond(msg, &recordpb.Answer{Outcome: recordpb.Outcome_OUTCOME_UNAVAILABLE, Reason: err.Error()})
+		return
+	}
+	clock := o.settler.clock
+	if a.stale(clock.Now(), clock.Error()) {
+		return // nobody waits for an answer
+	}
+	ctx, cancel := context.WithTimeout(o.settler.base, a.patience)
+	defer cancel()
+	o.metrics.served.Inc()
+	g, err := o.settler.exchange(ctx, a.x, itinerary{travels: true, issued: a.issued})
+	o.respond(msg, answerOf(g, err))
+}
+
+// respond answers; an answer that cannot be sent is missed by who waits for it,
+// who then goes to the store.
+func (o *owners) respond(msg *nats.Msg, pb *recordpb.Answer) {
+	data, err := proto.Marshal(pb)
+	if err != nil {
+		return
+	}
+	_ = msg.Respond(data)
+}
