@@ -54,7 +54,7 @@ func (l *Limiter) exchangeOnce(c *cell, probe bool) (again bool) {
 
 // call carries the flight's exchange to the store.
 func (l *Limiter) call(c *cell, f *flight) (Grant, error) {
-	key, ok := l.keys.Key(c.key.tier, c.key.scope.function, c.key.scope.version, c.key.account, c.key.subject)
+	key, ok := l.keys.Key(c.tier, c.scope.function, c.scope.version, c.account, c.subject)
 	if !ok {
 		return Grant{}, ErrUnavailable
 	}
@@ -106,7 +106,7 @@ func (w *work) serve(f *flight, g Grant, remaining int64, state *counter.Counter
 	left, denied = g.Units, 1
 	smallest := counter.MaxUnits + 1
 	for _, wt := range f.batch {
-		v := verdict{outcome: taken, charged: g.Until, remaining: remaining}
+		v := verdict{outcome: taken, at: g.Until, remaining: remaining}
 		switch {
 		case wt.cost <= left && wt.gone:
 			continue // its units stay with the rest
@@ -115,7 +115,7 @@ func (w *work) serve(f *flight, g Grant, remaining int64, state *counter.Counter
 			w.demand.spent += wt.cost
 		default:
 			rate, next, _ := state.Limiting(f.plan.rates, now, wt.cost)
-			v = verdict{outcome: refused, rate: f.plan.rates[max(0, rate)], next: next, remaining: remaining}
+			v = verdict{outcome: refused, rate: uint8(max(0, rate)), at: next, remaining: remaining}
 			smallest = min(smallest, wt.cost)
 		}
 		if !wt.gone {

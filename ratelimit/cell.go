@@ -8,28 +8,21 @@ import (
 	"github.com/headgate-io/headgate/ratelimit/counter"
 )
 
-// cellKey names a cell: its function's scope, its tier, and the identity that
-// the tier counts by. The account of the total tier and the subject of all but
-// the subject tier are empty.
-type cellKey struct {
-	scope   *scope
-	tier    Tier
-	account string
-	subject string
-}
-
 // cell is a node's local side of one counter. The fast path reads the three
 // atomic pointers and takes from the lease; all else happens under the lock.
 // The lock is never held while anything waits.
 type cell struct {
-	key    cellKey
-	plan   atomic.Pointer[plan]
-	lease  atomic.Pointer[lease]
-	denial atomic.Pointer[denial]
+	scope   *scope
+	account string // empty in the total tier
+	subject string // empty but in the subject tier
+	plan    atomic.Pointer[plan]
+	lease   atomic.Pointer[lease]
+	denial  atomic.Pointer[denial]
 	// used is the limiter's epoch in which the cell was last asked.
 	used atomic.Uint32
-	// transient cells are not in the map: the node has too many already. They
-	// ask for nothing ahead.
+	tier Tier
+	// transient cells are not kept: the node has too many already. They ask for
+	// nothing ahead.
 	transient bool
 
 	mu   sync.Mutex
@@ -44,19 +37,20 @@ type cell struct {
 
 // work is the part of a cell that only a busy one needs.
 type work struct {
-	queue   []*waiter     // invocations waiting for the next exchange
-	queued  bool          // an exchange is under way or about to be
-	refresh bool          // read the counter even if there is nothing to say
-	ahead   bool          // the lease runs low
-	took    time.Duration // how long the last exchange took
-	returns []Return      // charged units to hand back
-	posts   []Post        // admitted units to charge
-	flying  []Post        // posts that travel in the exchange under way
-	next    *lease        // the lease after the current one
-	view    *counter.Counter
-	share   *bucketShare
-	demand  demand
-	held    bool // an operator holds the counter; nothing is granted
+	queue      []*waiter       // invocations waiting for the next exchange
+	queued     bool            // an exchange is under way or about to be
+	refresh    bool            // read the counter even if there is nothing to say
+	ahead      bool            // the lease runs low
+	took       time.Duration   // how long the last exchange took
+	returns    []Return        // charged units to hand back
+	posts      []Post          // admitted units to charge
+	flying     []Post          // posts that travel in the exchange under way
+	postedFrom counter.Instant // the first admission that the last post stands for
+	next       *lease          // the lease after the current one
+	view       *counter.Counter
+	share      *bucketShare
+	demand     demand
+	held       bool // an operator holds the counter; nothing is granted
 }
 
 // demand estimates how fast a cell's units are spent.
@@ -66,18 +60,21 @@ type demand struct {
 	at     counter.Instant
 	rate   float64 // units per second
 	ticked int64   // spent at the last tick of the settlement loop
+	quiet  int     // ticks in a row without anything spent
 }
 
-// verdict is what a cell says to one invocation.
+// verdict is what a cell says to one invocation. It is kept small: the fast
+// path passes it around by value.
 type verdict struct {
 	outcome   cellOutcome
-	lease     *lease          // where a taken unit came from; nil: straight from an exchange
-	charged   counter.Instant // what it is charged to, when lease is nil
-	rate      counter.Rate    // what denied
-	next      counter.Instant // when it would be admitted; 0 is not known
-	retry     time.Duration   // instead of next, while degraded
-	remaining int64
 	degraded  bool
+	rate      uint8  // index of the rate that denied
+	lease     *lease // where a taken unit came from; nil: straight from an exchange
+	remaining int64
+	// at is what a unit taken without a lease is charged to, or when a denied
+	// one would be admitted (0: not known).
+	at    counter.Instant
+	retry time.Duration // instead of at, while degraded
 }
 
 type cellOutcome uint8
@@ -179,17 +176,16 @@ func (w *work) giveBack(units int64, charged counter.Instant) {
 }
 
 // release undoes a taken unit whose invocation another tier denied: back into
-// its lease, or else back to the counter.
-func (c *cell) release(l *Limiter, v verdict, cost int64) {
-	if v.lease != nil && v.lease.putBack(cost) {
+// the lease it is from, or else back to the counter.
+func (c *cell) release(l *Limiter, from *lease, charged counter.Instant, cost int64) {
+	if from != nil && from.putBack(cost) {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	w := c.busy()
-	charged := v.charged
-	if v.lease != nil {
-		charged = v.lease.charged
+	if from != nil {
+		charged = from.charged
 	}
 	if !w.unpost(cost, charged) {
 		w.giveBack(cost, charged)

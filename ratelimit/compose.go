@@ -9,8 +9,12 @@ import (
 const (
 	// maxBatch bounds the waiters that one exchange serves.
 	maxBatch = 4096
-	// maxLease is the longest that leases of a contended or slow counter live.
+	// maxLease is the longest that any lease lives.
 	maxLease = time.Second
+	// worthwhile is how many units make a lease worth its exchange: where fewer
+	// are spent in the usual life it lives longer. Without it ten thousand
+	// accounts of a few calls a second each would need an exchange per call.
+	worthwhile = 256
 	// slowFactor makes a lease live as long as so many exchanges take, so that
 	// where exchanges are slow, or keep conflicting, fewer are needed.
 	slowFactor = 4
@@ -46,9 +50,10 @@ func (c *cell) compose(l *Limiter, now counter.Instant) *flight {
 		f.x.Needs = needs(f.batch)
 	}
 	if p.policy.Consistency == Leased {
-		f.x.Life = w.life(p)
+		rate := c.rate(p, f.x, now)
+		f.x.Life = w.life(p, rate)
 		if ahead && !c.transient {
-			f.x.Want = c.want(p, f.x, now)
+			f.x.Want = c.want(rate, f.x.Life)
 		}
 	}
 	if len(f.batch) == 0 && !w.refresh && f.x.empty() {
@@ -107,30 +112,37 @@ func needs(batch []*waiter) []Need {
 	return list
 }
 
-// life is how long the next lease is to live.
-func (w *work) life(p *plan) time.Duration {
+// life is how long the next lease is to live, at a demand of rate units per
+// second.
+func (w *work) life(p *plan, rate float64) time.Duration {
 	longest := maxLease
 	if slice := counter.ShortestSlice(p.rates); slice > 0 {
 		longest = min(longest, slice)
 	}
-	return max(p.life, min(slowFactor*w.took, longest))
+	life := slowFactor * w.took
+	if rate > 0 {
+		worth := min(worthwhile/rate, maxLease.Seconds())
+		life = max(life, time.Duration(worth*float64(time.Second)))
+	}
+	return max(p.life, min(life, longest))
 }
 
-// want is how much to ask ahead: the recent demand over one lease life, less
-// what is still there to be spent.
-func (c *cell) want(p *plan, x Exchange, now counter.Instant) int64 {
-	w := c.work
-	cur := c.lease.Load()
-	spent := w.demand.spent
-	if cur != nil {
-		spent += cur.granted - cur.units()
-	}
+// rate is the cell's recent demand in units per second, with what the exchange
+// is about to serve.
+func (c *cell) rate(p *plan, x Exchange, now counter.Instant) float64 {
+	d := &c.work.demand
+	spent := d.spent + c.lease.Load().spent()
 	for _, n := range x.Needs {
 		spent += n.Cost * n.Count
 	}
-	rate := w.demand.mark(spent, now, x.Life)
-	ahead := int64(min(rate*x.Life.Seconds(), float64(counter.MaxUnits)))
-	return max(0, ahead-cur.units()-w.next.units())
+	return d.mark(spent, now, p.life)
+}
+
+// want is how much to ask ahead: the demand over one lease life, less what is
+// still there to be spent.
+func (c *cell) want(rate float64, life time.Duration) int64 {
+	ahead := int64(min(rate*life.Seconds(), float64(counter.MaxUnits)))
+	return max(0, ahead-c.lease.Load().units()-c.work.next.units())
 }
 
 // mark notes what was spent until now and returns the demand in units per

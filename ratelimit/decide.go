@@ -10,8 +10,9 @@ import (
 // hold is a unit of one tier that an invocation has while the next tier is
 // asked.
 type hold struct {
-	cell *cell
-	v    verdict
+	cell  *cell
+	lease *lease
+	at    counter.Instant
 }
 
 // Decide decides one invocation. All its tiers must admit it, in the order
@@ -49,56 +50,60 @@ func (l *Limiter) Decide(ctx context.Context, inv Invocation) (Decision, error) 
 			return impossible(p, inv.Cost), nil
 		}
 	}
-	return l.decideTiers(ctx, r, &plans, &inv, now)
+	d := Decision{Outcome: Admitted, Remaining: Unlimited, Policy: r.compiled.policy}
+	err = l.decideTiers(ctx, r.scope, &plans, &inv, now, &d)
+	return d, err
 }
 
-// decideTiers takes the cost from each tier in turn, all or nothing.
-func (l *Limiter) decideTiers(ctx context.Context, r *route, plans *[Tiers]*plan, inv *Invocation, now counter.Instant) (Decision, error) {
-	d := Decision{Outcome: Admitted, Remaining: Unlimited, Policy: r.compiled.policy}
+// decideTiers takes the cost from each tier in turn, all or nothing, and notes
+// the outcome in d.
+func (l *Limiter) decideTiers(ctx context.Context, s *scope, plans *[Tiers]*plan, inv *Invocation, now counter.Instant, d *Decision) error {
 	var holds [Tiers]hold
 	for i, p := range plans {
 		if p == nil {
 			continue
 		}
-		c := l.cell(r.scope, p.tier, inv)
+		c := l.cell(s, p.tier, inv)
 		v := c.take(l, p, now, inv.Cost)
 		if v.outcome == mustWait {
 			var err error
 			if v, err = l.acquire(ctx, c, p, inv.Cost); err != nil {
 				l.release(&holds, inv.Cost)
-				return Decision{}, err
+				*d = Decision{}
+				return err
 			}
 			now = l.clock.Now()
 		}
 		d.Degraded = d.Degraded || v.degraded
 		if v.outcome != taken {
 			l.release(&holds, inv.Cost)
-			return deny(d, p, v, now), nil
+			deny(d, p, v, now)
+			return nil
 		}
-		holds[i] = hold{c, v}
+		holds[i] = hold{c, v.lease, v.at}
 		if d.Remaining == Unlimited || v.remaining < d.Remaining {
 			d.Remaining = v.remaining
 		}
 	}
-	return d, nil
+	return nil
 }
 
 // release gives back what the tiers so far gave.
 func (l *Limiter) release(holds *[Tiers]hold, cost int64) {
 	for i := range holds {
 		if holds[i].cell != nil {
-			holds[i].cell.release(l, holds[i].v, cost)
+			holds[i].cell.release(l, holds[i].lease, holds[i].at, cost)
 		}
 	}
 }
 
-func deny(d Decision, p *plan, v verdict, now counter.Instant) Decision {
-	d.Outcome, d.Tier, d.Rate, d.Remaining = Denied, p.tier, v.rate, v.remaining
+// deny makes d the denial that a tier's verdict is.
+func deny(d *Decision, p *plan, v verdict, now counter.Instant) {
+	d.Outcome, d.Tier, d.Rate, d.Remaining = Denied, p.tier, p.rates[v.rate], v.remaining
 	d.RetryAfter = v.retry
-	if d.RetryAfter == 0 && v.next > now {
-		d.RetryAfter = v.next.Sub(now)
+	if d.RetryAfter == 0 && v.at > now {
+		d.RetryAfter = v.at.Sub(now)
 	}
-	return d
 }
 
 func impossible(p *plan, cost int64) Decision {
@@ -112,34 +117,29 @@ func impossible(p *plan, cost int64) Decision {
 	return d
 }
 
-// cell finds the cell of one tier of an invocation.
+// cell finds the cell of one tier of an invocation, or makes it.
 func (l *Limiter) cell(s *scope, tier Tier, inv *Invocation) *cell {
-	key := cellKey{scope: s, tier: tier}
-	switch tier {
-	case Subject:
-		key.account, key.subject = inv.Account, inv.Subject
-	case Account:
-		key.account = inv.Account
-	}
-	if c, ok := l.cells.Load(key); ok {
+	if c := s.find(tier, inv); c != nil {
 		return c
 	}
-	return l.newCell(key)
-}
-
-// newCell makes a cell. When the node has too many already it is not kept, and
-// its counter is settled at once instead of leased from.
-func (l *Limiter) newCell(key cellKey) *cell {
-	// A caller's strings may be part of something larger.
-	key.account, key.subject = strings.Clone(key.account), strings.Clone(key.subject)
-	c := &cell{key: key}
-	if l.cells.Size() >= l.cfg.MaxCells {
+	// The caller's strings may be part of something larger.
+	c := &cell{scope: s, tier: tier}
+	if tier != Total {
+		c.account = strings.Clone(inv.Account)
+	}
+	if tier == Subject {
+		c.subject = strings.Clone(inv.Subject)
+	}
+	// A node that has too many cells settles further counters at once instead
+	// of leasing from them.
+	if l.cells.Load() >= int64(l.cfg.MaxCells) {
 		c.transient = true
 		return c
 	}
-	kept, loaded := l.cells.LoadOrStore(key, c)
-	if !loaded {
-		c.used.Store(l.epoch.Load())
+	c.used.Store(l.epoch.Load())
+	kept, already := s.keep(c)
+	if !already {
+		l.cells.Add(1)
 		l.roster.add(c)
 	}
 	return kept

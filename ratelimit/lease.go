@@ -70,5 +70,13 @@ func (ls *lease) units() int64 {
 	return max(0, ls.left.Load())
 }
 
+// spent is what was taken so far.
+func (ls *lease) spent() int64 {
+	if ls == nil {
+		return 0
+	}
+	return ls.granted - ls.units()
+}
+
 // live reports whether units may still be taken at now.
 func (ls *lease) live(now counter.Instant) bool { return ls != nil && now <= ls.until }

@@ -27,11 +27,11 @@ type Limiter struct {
 	nodes      func() int
 	metrics    *metrics
 
-	routes     *xsync.Map[routeKey, *route]
+	routes     *xsync.Map[string, *routes]
 	scopes     *xsync.Map[routeKey, *scope]
 	compiled   *xsync.Map[*Policy, *compiled]
 	compiledAt atomic.Uint64
-	cells      *xsync.Map[cellKey, *cell]
+	cells      atomic.Int64 // those kept
 	roster     roster
 
 	breaker  breaker
@@ -60,10 +60,9 @@ func New(store Store, clock Clock, finder Finder, keys *Keyring, cfg Config, opt
 		store: store, clock: clock, finder: finder, keys: keys, cfg: cfg,
 		log:      slog.New(slog.DiscardHandler),
 		nodes:    func() int { return 1 },
-		routes:   xsync.NewMap[routeKey, *route](),
+		routes:   xsync.NewMap[string, *routes](),
 		scopes:   xsync.NewMap[routeKey, *scope](),
 		compiled: xsync.NewMap[*Policy, *compiled](),
-		cells:    xsync.NewMap[cellKey, *cell](),
 		breaker:  breaker{attempt: cfg.Attempt},
 	}
 	for _, opt := range opts {
@@ -136,7 +135,7 @@ func (l *Limiter) Unsettled() int64 {
 }
 
 // Cells is how many counters this node remembers.
-func (l *Limiter) Cells() int { return l.cells.Size() }
+func (l *Limiter) Cells() int { return int(l.cells.Load()) }
 
 func (l *Limiter) owed() (units, counters int64) {
 	for _, c := range l.activeCells() {

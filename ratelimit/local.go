@@ -63,7 +63,7 @@ func localDenial(view *counter.Counter, p *plan, now counter.Instant, cost, free
 	}
 	rate, next, _ := state.Limiting(p.rates, now, cost)
 	retry := max(again, next.Sub(now))
-	return &denial{cost: cost, until: now.Add(again), rate: max(0, rate), remaining: free, retry: retry, degraded: degraded}
+	return &denial{cost: cost, until: now.Add(again), rate: uint8(max(0, rate)), remaining: free, retry: retry, degraded: degraded}
 }
 
 // viewAt is the counter as the node believes it to be: as last seen, with what

@@ -26,7 +26,7 @@ func (l *Limiter) lookAt(ctx context.Context, r *route, plans *[Tiers]*plan, inv
 		free := s.available()
 		if free == 0 && d.Outcome == Admitted {
 			rate, next, _ := s.state.Limiting(p.rates, s.now, 1)
-			d = deny(d, p, verdict{rate: p.rates[max(0, rate)], next: next, degraded: s.degraded}, s.now)
+			deny(&d, p, verdict{rate: uint8(max(0, rate)), at: next}, s.now)
 			continue
 		}
 		if d.Remaining == Unlimited || free < d.Remaining {

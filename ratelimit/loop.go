@@ -10,6 +10,10 @@ import (
 // before the others, since what is handed back there is waited for.
 const nearLimit = 10
 
+// goneAfter is how many units that should have been spent and were not say that
+// a cell has fallen idle, so that what it leased ahead goes back at once.
+const goneAfter = 3
+
 // settleLoop looks after the cells that owe something or are being asked, every
 // sync interval, and forgets those that nobody uses.
 func (l *Limiter) settleLoop() {
@@ -60,8 +64,8 @@ func (l *Limiter) visit(c *cell) (again bool) {
 	defer c.mu.Unlock()
 	now := l.clock.Now()
 	w, p := c.busy(), c.plan.Load()
-	idle := w.demand.idle(c.lease.Load())
-	c.endLeases(now, idle)
+	idle := w.demand.idle(c.lease.Load().spent())
+	c.endLeases(now, idle && w.demand.over(l.cfg.SyncInterval))
 	asked := false
 	if d := c.denial.Load(); d != nil {
 		asked = d.asked.Swap(false)
@@ -87,28 +91,37 @@ func (c *cell) rest(p *plan) {
 	c.known = c.known && p.policy.Consistency != Delayed
 }
 
-// endLeases ends the leases that are over, and charged ones that nobody uses.
-func (c *cell) endLeases(now counter.Instant, idle bool) {
+// endLeases ends the leases that are past their end, and with all also those
+// that are not.
+func (c *cell) endLeases(now counter.Instant, all bool) {
 	w := c.work
-	if ls := c.lease.Load(); ls != nil && (!ls.live(now) || idle) {
+	if ls := c.lease.Load(); ls != nil && (all || !ls.live(now)) {
 		c.lease.Store(nil)
 		c.retire(ls, now)
 	}
-	if w.next != nil && (!w.next.live(now) || idle) {
+	if w.next != nil && (all || !w.next.live(now)) {
 		c.retire(w.next, now)
 		w.next = nil
 	}
 }
 
-// idle reports whether nothing was spent since the last tick.
-func (d *demand) idle(cur *lease) bool {
-	spent := d.spent
-	if cur != nil {
-		spent += cur.granted - cur.units()
-	}
+// idle reports whether nothing was spent since the last tick, current being
+// what was spent of the current lease.
+func (d *demand) idle(current int64) bool {
+	spent := d.spent + current
 	idle := spent == d.ticked
 	d.ticked = spent
+	d.quiet++
+	if !idle {
+		d.quiet = 0
+	}
 	return idle
+}
+
+// over reports whether a cell that spent nothing lately has fallen idle: at the
+// rate it was used, goneAfter units would have been spent meanwhile.
+func (d *demand) over(tick time.Duration) bool {
+	return float64(d.quiet)*tick.Seconds()*d.rate >= goneAfter
 }
 
 // look puts the cell on the list of those to look after. The cell's lock is

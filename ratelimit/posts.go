@@ -23,11 +23,12 @@ func (c *cell) post(units int64, at, now counter.Instant) {
 		w.share.charge(units, now)
 	}
 	last := len(w.posts) - 1
-	if last >= 0 && mergeable(p, w.posts[last].At, at) {
+	if last >= 0 && mergeable(p, w.postedFrom, at) {
 		w.posts[last].Units += units
 		w.posts[last].At = max(w.posts[last].At, at)
 		return
 	}
+	w.postedFrom = at
 	w.posts = append(w.posts, Post{Units: units, At: at})
 	if len(w.posts) > maxPosts {
 		w.posts[1].Units += w.posts[0].Units

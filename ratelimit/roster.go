@@ -64,7 +64,8 @@ func (l *Limiter) evict() {
 		if busy {
 			return false
 		}
-		l.cells.Delete(c.key)
+		c.scope.drop(c)
+		l.cells.Add(-1)
 		return true
 	})
 }

@@ -2,7 +2,10 @@ package ratelimit
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
+
+	"github.com/puzpuzpuz/xsync/v4"
 
 	"github.com/headgate-io/headgate/ratelimit/counter"
 )
@@ -11,8 +14,10 @@ const (
 	// routeLife is how long a route is used before the finder is asked again,
 	// so that a source which forgets and refreshes sees the function in use.
 	routeLife = time.Second
-	// maxRoutes bounds the remembered routes; past it they start anew.
-	maxRoutes = 100_000
+	// maxFunctions and maxVersions bound the remembered routes; past them they
+	// start anew.
+	maxFunctions = 100_000
+	maxVersions  = 1_000
 )
 
 // plan is one tier of a policy as its cells need it. A cell that meets another
@@ -92,14 +97,39 @@ func (c *compiled) accountPlan(account string) *plan {
 	return c.account
 }
 
-// scope is one function's counters under one policy version. There is one scope
-// per pair, so cells are found by its address.
-type scope struct{ function, version string }
-
 type routeKey struct{ function, version string }
+
+// routes are those of one function. Most functions are asked for one version at
+// a time, so the last one is at hand without a look at the others.
+type routes struct {
+	last   atomic.Pointer[route]
+	others *xsync.Map[string, *route]
+}
+
+func newRoutes() *routes { return &routes{others: xsync.NewMap[string, *route]()} }
+
+func (rs *routes) find(version string) *route {
+	if r := rs.last.Load(); r != nil && r.version == version {
+		return r
+	}
+	r, ok := rs.others.Load(version)
+	if ok {
+		rs.last.Store(r)
+	}
+	return r
+}
+
+func (rs *routes) store(r *route) {
+	if rs.others.Size() >= maxVersions {
+		rs.others.Clear()
+	}
+	rs.others.Store(r.version, r)
+	rs.last.Store(r)
+}
 
 // route is where an invocation of a function's version is decided.
 type route struct {
+	version    string
 	generation uint64
 	expires    counter.Instant
 	scope      *scope
@@ -110,22 +140,26 @@ type route struct {
 // route finds the route of a function's version, from memory when the policies
 // have not changed since.
 func (l *Limiter) route(ctx context.Context, function, version string, now counter.Instant) *route {
-	key := routeKey{function, version}
 	generation := l.finder.Generation()
-	if r, ok := l.routes.Load(key); ok && r.generation == generation && now < r.expires {
-		return r
+	rs, ok := l.routes.Load(function)
+	if ok {
+		if r := rs.find(version); r != nil && r.generation == generation && now < r.expires {
+			return r
+		}
+	} else {
+		if l.routes.Size() >= maxFunctions {
+			l.routes.Clear()
+		}
+		rs, _ = l.routes.LoadOrStore(function, newRoutes())
 	}
-	r := l.findRoute(ctx, key, generation, now)
-	if l.routes.Size() >= maxRoutes {
-		l.routes.Clear()
-	}
-	l.routes.Store(key, r)
+	r := l.findRoute(ctx, routeKey{function, version}, generation, now)
+	rs.store(r)
 	return r
 }
 
 func (l *Limiter) findRoute(ctx context.Context, key routeKey, generation uint64, now counter.Instant) *route {
 	policy, degraded := l.finder.Find(ctx, key.function, key.version)
-	r := &route{generation: generation, expires: now.Add(routeLife), degraded: degraded}
+	r := &route{version: key.version, generation: generation, expires: now.Add(routeLife), degraded: degraded}
 	if policy == nil {
 		return r
 	}
@@ -134,7 +168,7 @@ func (l *Limiter) findRoute(ctx context.Context, key routeKey, generation uint64
 	if version != Any {
 		version = key.version
 	}
-	r.scope, _ = l.scopes.LoadOrStore(routeKey{key.function, version}, &scope{key.function, version})
+	r.scope, _ = l.scopes.LoadOrStore(routeKey{key.function, version}, newScope(key.function, version))
 	return r
 }
 

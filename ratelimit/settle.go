@@ -4,10 +4,15 @@ import (
 	"github.com/headgate-io/headgate/ratelimit/counter"
 )
 
-// aheadShare is the part of what is left that one exchange may take ahead of
-// need: leases shrink as the limit nears, and the last units are taken one by
-// one by whoever needs them.
-const aheadShare = 4
+const (
+	// aheadShare is the part of what is left that one exchange may take ahead
+	// of need: leases shrink as the limit nears.
+	aheadShare = 4
+	// aheadFrom is how much must be left for anything to be taken ahead: the
+	// last units, and all those of a small limit, are taken one by one by whoever
+	// needs them, so that no node that dies strands any.
+	aheadFrom = 64
+)
 
 // Settle decides one exchange against a counter at an instant of the store's
 // clock. It is the one rule that every [Store] applies; it is pure, so that a
@@ -23,7 +28,10 @@ func Settle(c counter.Counter, x Exchange, now counter.Instant) (counter.Counter
 
 	free := next.Available(x.Rates, now)
 	served := serve(x.Needs, free)
-	ahead := max(0, min(x.Want, (free-served)/aheadShare))
+	var ahead int64
+	if left := free - served; left >= aheadFrom {
+		ahead = max(0, min(x.Want, left/aheadShare))
+	}
 	until := next.LeaseEnd(x.Rates, now, x.Life)
 	units := served + ahead
 	if units > 0 {

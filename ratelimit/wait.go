@@ -71,7 +71,7 @@ func (l *Limiter) await(ctx context.Context, c *cell, p *plan, w *waiter) (verdi
 	case <-timer.C:
 	case <-ctx.Done():
 		if v, ok := c.abandon(w); ok && v.outcome == taken {
-			c.release(l, v, w.cost)
+			c.release(l, v.lease, v.at, w.cost)
 		}
 		return verdict{}, ctx.Err()
 	}
@@ -110,9 +110,9 @@ func (l *Limiter) degrade(c *cell, p *plan, now counter.Instant, cost int64) ver
 	case FailAllow:
 		c.post(cost, now, now)
 		l.look(c)
-		return verdict{outcome: taken, charged: now, degraded: true}
+		return verdict{outcome: taken, at: now, degraded: true}
 	case FailDeny:
-		return verdict{outcome: refused, rate: p.rates[0], retry: l.cfg.ProbeInterval, degraded: true}
+		return verdict{outcome: refused, retry: l.cfg.ProbeInterval, degraded: true}
 	default:
 		share := int64(max(1, l.nodes()))
 		return c.decideLocally(l, p, now, cost, share, true)
