@@ -45,8 +45,8 @@ func (l *Limiter) Decide(ctx context.Context, inv Invocation) (Decision, error) 
 	if inv.Cost == 0 {
 		return l.lookAt(ctx, r, &plans, &inv)
 	}
-	for _, p := range &plans {
-		if p != nil && inv.Cost > p.capacity {
+	if inv.Cost > r.compiled.capacity {
+		if p := tooSmall(&plans, inv.Cost); p != nil {
 			return impossible(p, inv.Cost), nil
 		}
 	}
@@ -104,6 +104,16 @@ func deny(d *Decision, p *plan, v verdict, now counter.Instant) {
 	if d.RetryAfter == 0 && v.at > now {
 		d.RetryAfter = v.at.Sub(now)
 	}
+}
+
+// tooSmall is the first tier that can never admit the cost; nil when all can.
+func tooSmall(plans *[Tiers]*plan, cost int64) *plan {
+	for _, p := range plans {
+		if p != nil && cost > p.capacity {
+			return p
+		}
+	}
+	return nil
 }
 
 func impossible(p *plan, cost int64) Decision {

@@ -2,6 +2,9 @@ package ratelimit
 
 import (
 	"context"
+	"iter"
+	"maps"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -53,6 +56,7 @@ type compiled struct {
 	account   *plan
 	overrides map[string]*plan
 	total     *plan
+	capacity  int64 // the smallest of all the plans' capacities
 }
 
 func compile(p *Policy, lease time.Duration) *compiled {
@@ -66,7 +70,22 @@ func compile(p *Policy, lease time.Duration) *compiled {
 	for account, rates := range p.Overrides {
 		c.overrides[account] = newPlan(Account, rates, p, lease)
 	}
+	c.capacity = counter.MaxUnits
+	for pl := range c.all() {
+		c.capacity = min(c.capacity, pl.capacity)
+	}
 	return c
+}
+
+// all yields every plan there is.
+func (c *compiled) all() iter.Seq[*plan] {
+	return func(yield func(*plan) bool) {
+		for _, p := range slices.AppendSeq([]*plan{c.subject, c.account, c.total}, maps.Values(c.overrides)) {
+			if p != nil && !yield(p) {
+				return
+			}
+		}
+	}
 }
 
 // plans are the tiers that apply to one invocation, in order of decision; nil
