@@ -1,6 +1,7 @@
 package invocation
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"runtime/debug"
@@ -56,7 +57,7 @@ func (g *Gate) recovering(next http.Handler) http.Handler {
 			if value == nil {
 				return
 			}
-			if value == http.ErrAbortHandler {
+			if err, ok := value.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 				panic(value) // how net/http is told to drop the connection
 			}
 			g.panicked(r.Pattern, value) // not the path: that is the caller's

@@ -15,7 +15,6 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
 	reflectionpb "google.golang.org/grpc/reflection/grpc_reflection_v1"
-	alphapb "google.golang.org/grpc/reflection/grpc_reflection_v1alpha"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
@@ -264,32 +263,24 @@ func TestGRPCReflection(t *testing.T) {
 	_, conn := serveGRPC(t, openGate(t, &fakeDecider{}))
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-
-	v1, err := reflectionpb.NewServerReflectionClient(conn).ServerReflectionInfo(ctx)
-	if err != nil {
-		t.Fatal(err)
+	ask := &reflectionpb.ServerReflectionRequest{
+		MessageRequest: &reflectionpb.ServerReflectionRequest_FileContainingSymbol{
+			FileContainingSymbol: "nvcfratelimiter.RateLimitService",
+		},
 	}
-	ask := &reflectionpb.ServerReflectionRequest_FileContainingSymbol{
-		FileContainingSymbol: "nvcfratelimiter.RateLimitService",
-	}
-	if err := v1.Send(&reflectionpb.ServerReflectionRequest{MessageRequest: ask}); err != nil {
-		t.Fatal(err)
-	}
-	got, err := v1.Recv()
-	if err != nil || len(got.GetFileDescriptorResponse().GetFileDescriptorProto()) == 0 {
-		t.Fatalf("v1: %v, %v", got, err)
-	}
-
-	alpha, err := alphapb.NewServerReflectionClient(conn).ServerReflectionInfo(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	list := &alphapb.ServerReflectionRequest_ListServices{}
-	if err := alpha.Send(&alphapb.ServerReflectionRequest{MessageRequest: list}); err != nil {
-		t.Fatal(err)
-	}
-	services, err := alpha.Recv()
-	if err != nil || !strings.Contains(services.String(), "nvcfratelimiter.RateLimitService") {
-		t.Fatalf("v1alpha: %v, %v", services, err)
+	// The messages of the two versions are the same bytes.
+	for _, version := range []string{"v1", "v1alpha"} {
+		stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true},
+			"/grpc.reflection."+version+".ServerReflection/ServerReflectionInfo")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := stream.SendMsg(ask); err != nil {
+			t.Fatal(err)
+		}
+		var got reflectionpb.ServerReflectionResponse
+		if err := stream.RecvMsg(&got); err != nil || len(got.GetFileDescriptorResponse().GetFileDescriptorProto()) == 0 {
+			t.Fatalf("%s: %v, %v", version, &got, err)
+		}
 	}
 }

@@ -82,8 +82,8 @@ func (h *handler) wrap(serve func(http.ResponseWriter, *http.Request) error) htt
 	guard := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
-			// The value may hold what the caller sent, so only its type is told.
-			if value := recover(); value != nil && value != http.ErrAbortHandler {
+			if value := recover(); value != nil {
+				// It may hold what the caller sent, so only its type is told.
 				h.log.Error("recovered from a panic",
 					"in", r.Pattern, "type", fmt.Sprintf("%T", value), "stack", string(debug.Stack()))
 				internal().write(w)
