@@ -28,19 +28,7 @@ func TestSubjectsAndAccountsStayPrivate(t *testing.T) {
 	var log bytes.Buffer
 	reg := prometheus.NewRegistry()
 	logged := invocation.WithLogger(slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))
-	outcomes := []func(inv ratelimit.Invocation) (ratelimit.Decision, error){
-		func(ratelimit.Invocation) (ratelimit.Decision, error) {
-			return ratelimit.Decision{Outcome: ratelimit.Admitted}, nil
-		},
-		func(ratelimit.Invocation) (ratelimit.Decision, error) {
-			return ratelimit.Decision{Tier: ratelimit.Subject, RetryAfter: 1, Rate: rate(t, "1-S")}, nil
-		},
-		func(inv ratelimit.Invocation) (ratelimit.Decision, error) {
-			return ratelimit.Decision{}, fmt.Errorf("counter of %s and %s", inv.Account, inv.Subject)
-		},
-		func(inv ratelimit.Invocation) (ratelimit.Decision, error) { panic(inv.Account + inv.Subject) },
-		func(inv ratelimit.Invocation) (ratelimit.Decision, error) { panic(errors.New(inv.Subject)) },
-	}
+	outcomes := tellingOutcomes(t)
 	next := 0
 	g := openGate(t, &fakeDecider{answer: func(_ context.Context, inv ratelimit.Invocation) (ratelimit.Decision, error) {
 		next++
@@ -93,6 +81,25 @@ func TestSubjectsAndAccountsStayPrivate(t *testing.T) {
 		if at := strings.Index(told, "zq"); at >= 0 {
 			t.Errorf("the %s give a caller away: …%s…", name, told[max(0, at-80):min(len(told), at+80)])
 		}
+	}
+}
+
+// tellingOutcomes are all that can become of an invocation; those that fail say
+// whose it was.
+func tellingOutcomes(t *testing.T) []func(ratelimit.Invocation) (ratelimit.Decision, error) {
+	t.Helper()
+	return []func(inv ratelimit.Invocation) (ratelimit.Decision, error){
+		func(ratelimit.Invocation) (ratelimit.Decision, error) {
+			return ratelimit.Decision{Outcome: ratelimit.Admitted}, nil
+		},
+		func(ratelimit.Invocation) (ratelimit.Decision, error) {
+			return ratelimit.Decision{Tier: ratelimit.Subject, RetryAfter: 1, Rate: rate(t, "1-S")}, nil
+		},
+		func(inv ratelimit.Invocation) (ratelimit.Decision, error) {
+			return ratelimit.Decision{}, fmt.Errorf("counter of %s and %s", inv.Account, inv.Subject)
+		},
+		func(inv ratelimit.Invocation) (ratelimit.Decision, error) { panic(inv.Account + inv.Subject) },
+		func(inv ratelimit.Invocation) (ratelimit.Decision, error) { panic(errors.New(inv.Subject)) },
 	}
 }
 
