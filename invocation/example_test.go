@@ -23,7 +23,9 @@ func (o *oncePerHour) Decide(context.Context, ratelimit.Invocation) (ratelimit.D
 	return ratelimit.Decision{Outcome: ratelimit.Admitted}, nil
 }
 
-func (o *oncePerHour) Standings(context.Context, ratelimit.Invocation) []ratelimit.Standing { return nil }
+func (o *oncePerHour) Standings(context.Context, ratelimit.Invocation) []ratelimit.Standing {
+	return nil
+}
 
 // A platform puts the gate before its own handler.
 func ExampleGate_Middleware() {
