@@ -1,0 +1,306 @@
+package kvstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/headgate-io/headgate/ratelimit"
+	"github.com/headgate-io/headgate/ratelimit/storetest"
+)
+
+// lossy is a real JetStream with a wire on which the test loses what it likes.
+type lossy struct {
+	jetstream.JetStream
+	// publish is called for every publish instead of it, with the real one.
+	publish func(send func() (*jetstream.PubAck, error)) (*jetstream.PubAck, error)
+}
+
+func (l *lossy) PublishMsg(ctx context.Context, m *nats.Msg, opts ...jetstream.PublishOpt) (*jetstream.PubAck, error) {
+	return l.publish(func() (*jetstream.PubAck, error) { return l.JetStream.PublishMsg(ctx, m, opts...) })
+}
+
+// lossySettler is a settler on such a wire.
+func (b *bed) lossySettler(t *testing.T, publish func(send func() (*jetstream.PubAck, error)) (*jetstream.PubAck, error)) *settler {
+	s := b.settler(t, "lossy")
+	s.bucket.js = &lossy{JetStream: s.bucket.js, publish: publish}
+	return s
+}
+
+// once does it the first time and sends afterwards.
+func once(do func(send func() (*jetstream.PubAck, error)) (*jetstream.PubAck, error)) func(func() (*jetstream.PubAck, error)) (*jetstream.PubAck, error) {
+	var done atomic.Bool
+	return func(send func() (*jetstream.PubAck, error)) (*jetstream.PubAck, error) {
+		if done.Swap(true) {
+			return send()
+		}
+		return do(send)
+	}
+}
+
+// errLost is what a client sees when nothing comes back.
+var errLost = context.DeadlineExceeded
+
+// TestUnacknowledgedWrites: whatever is lost, one exchange is charged once, and
+// the settler says what it came to.
+func TestUnacknowledgedWrites(t *testing.T) {
+	for _, size := range []int{1, 3} {
+		b := newBed(t, size)
+		other := b.settler(t, "other")
+		key := ratelimit.Key("f.v.account.lost")
+		one := func(s *settler) (ratelimit.Grant, error) { return s.Exchange(t.Context(), needs(key, perDay(1000), 1)) }
+		var spent int64
+		for _, c := range []struct {
+			what    string
+			publish func(send func() (*jetstream.PubAck, error)) (*jetstream.PubAck, error)
+			units   int64
+			err     error
+			charged int64
+		}{
+			{"the acknowledgement is lost", once(func(send func() (*jetstream.PubAck, error)) (*jetstream.PubAck, error) {
+				_, _ = send()
+				return nil, errLost
+			}), 1, nil, 1},
+			{"the write is lost", once(func(func() (*jetstream.PubAck, error)) (*jetstream.PubAck, error) {
+				return nil, errLost
+			}), 1, nil, 1},
+			{"nobody takes the write for a moment", once(func(func() (*jetstream.PubAck, error)) (*jetstream.PubAck, error) {
+				return nil, jetstream.ErrNoStreamResponse
+			}), 1, nil, 1},
+			{"the write is lost and another comes in between", once(func(func() (*jetstream.PubAck, error)) (*jetstream.PubAck, error) {
+				if _, err := one(other); err != nil {
+					t.Error(err)
+				}
+				return nil, errLost
+			}), 0, ratelimit.ErrUnknown, 1},
+			{"the acknowledgement is lost and another comes behind it", once(func(send func() (*jetstream.PubAck, error)) (*jetstream.PubAck, error) {
+				_, _ = send()
+				if _, err := one(other); err != nil {
+					t.Error(err)
+				}
+				return nil, errLost
+			}), 0, ratelimit.ErrUnknown, 2},
+			{"every write is lost", func(func() (*jetstream.PubAck, error)) (*jetstream.PubAck, error) {
+				return nil, errLost
+			}, 0, ratelimit.ErrUnknown, 0},
+			{"nobody ever takes a write", func(func() (*jetstream.PubAck, error)) (*jetstream.PubAck, error) {
+				return nil, jetstream.ErrNoStreamResponse
+			}, 0, ratelimit.ErrUnavailable, 0},
+		} {
+			s := b.lossySettler(t, c.publish)
+			g, err := one(s)
+			if g.Units != c.units || !errors.Is(err, c.err) {
+				t.Errorf("%s: granted %d, %v; want %d, %v", c.what, g.Units, err, c.units, c.err)
+			}
+			spent += c.charged
+			_, rec := b.stored(t, other.bucket.js, key)
+			if got := 1000 - rec.counter.Available(perDay(1000), s.clock.Now()); got != spent {
+				t.Fatalf("%s: %d charged in all, want %d", c.what, got, spent)
+			}
+			// The settler goes on from what the store holds.
+			s.bucket.js = other.bucket.js
+			if g, err := one(s); err != nil || g.Units != 1 {
+				t.Fatalf("%s: the next one: granted %d, %v", c.what, g.Units, err)
+			}
+			spent++
+		}
+	}
+}
+
+// TestDuplicateOfAWriteDoesNoHarm: a write that was taken for lost arrives
+// after its copy.
+func TestDuplicateOfAWriteDoesNoHarm(t *testing.T) {
+	b := newBed(t, 1)
+	var late func() (*jetstream.PubAck, error)
+	s := b.lossySettler(t, once(func(send func() (*jetstream.PubAck, error)) (*jetstream.PubAck, error) {
+		late = send
+		return nil, errLost
+	}))
+	key := ratelimit.Key("f.v.account.late")
+	if _, err := s.Exchange(t.Context(), needs(key, perDay(10), 1)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := late(); err == nil {
+		t.Error("the late copy was taken")
+	}
+	if g, err := s.Exchange(t.Context(), needs(key, perDay(10), 9)); err != nil || g.Units != 9 {
+		t.Errorf("granted %d, %v; want the other 9", g.Units, err)
+	}
+}
+
+// TestErrorIdentity: every way to fail has its name, on one server and on three,
+// and keeps its cause.
+func TestErrorIdentity(t *testing.T) {
+	for _, size := range []int{1, 3} {
+		t.Run(fmt.Sprintf("%d servers", size), func(t *testing.T) {
+			b := newBed(t, size)
+			s := b.settler(t, "a")
+			key := ratelimit.Key("f.v.account.errors")
+			x := needs(key, perDay(10), 1)
+			if _, err := s.Exchange(t.Context(), x); err != nil {
+				t.Fatal(err)
+			}
+			ctx := t.Context()
+			for range 3 { // also right behind another write of the key
+				if _, err := s.bucket.write(ctx, key, []byte("x"), time.Minute, 0); !errors.Is(err, errConflict) {
+					t.Errorf("a wrong sequence: %v, want errConflict", err)
+				}
+			}
+			checkExchangeError(t, s, needs("", perDay(1), 1), ratelimit.ErrUnavailable)
+			checkExchangeError(t, s, ratelimit.Exchange{Key: key}, ratelimit.ErrUnavailable)
+
+			v, _ := b.stored(t, s.bucket.js, key)
+			sequence, err := s.bucket.write(ctx, key, []byte{0x08, recordFormat + 1}, time.Minute, v.sequence)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkExchangeError(t, s, x, ratelimit.ErrNewerFormat)
+			if _, err := s.bucket.write(ctx, key, []byte("garbage"), time.Minute, sequence); err != nil {
+				t.Fatal(err)
+			}
+			checkExchangeError(t, s, x, ratelimit.ErrUnavailable)
+			checkExchangeError(t, s, x, errGarbage)
+
+			if err := s.bucket.js.DeleteStream(ctx, b.stream); err != nil {
+				t.Fatal(err)
+			}
+			other := needs("f.v.account.fresh", perDay(10), 1)
+			checkExchangeError(t, s, other, ratelimit.ErrUnavailable)
+			s.bucket.js.Conn().Close()
+			checkExchangeError(t, s, other, ratelimit.ErrUnavailable)
+			checkExchangeError(t, s, other, nats.ErrDisconnected)
+		})
+	}
+}
+
+func checkExchangeError(t *testing.T, s *settler, x ratelimit.Exchange, want error) {
+	t.Helper()
+	_, err := s.Exchange(t.Context(), x)
+	if !errors.Is(err, want) {
+		t.Errorf("%v, want %v", err, want)
+	}
+	if errors.Is(err, ratelimit.ErrUnknown) {
+		t.Errorf("%v, and nothing was applied", err)
+	}
+}
+
+// TestGivingUp: who leaves before anything was sent knows that nothing was
+// applied, who leaves later does not, and neither hurts who stays.
+func TestGivingUp(t *testing.T) {
+	b := newBed(t, 1)
+	sent, goOn := make(chan struct{}), make(chan struct{})
+	s := b.lossySettler(t, once(func(send func() (*jetstream.PubAck, error)) (*jetstream.PubAck, error) {
+		close(sent)
+		<-goOn
+		return send()
+	}))
+	key := ratelimit.Key("f.v.account.leaving")
+	exchange := func(ctx context.Context) <-chan error {
+		result := make(chan error, 1)
+		go func() {
+			_, err := s.Exchange(ctx, needs(key, perDay(10), 1))
+			result <- err
+		}()
+		return result
+	}
+	early, leaveEarly := context.WithCancel(t.Context())
+	inFlight := exchange(early)
+	<-sent
+	late, leaveLate := context.WithCancel(t.Context())
+	queued, staying := exchange(late), exchange(t.Context())
+	if !within(bedWait, func() bool { return s.waiting(key) == 2 }) {
+		t.Fatal("nobody waits")
+	}
+	leaveEarly()
+	if err := <-inFlight; !errors.Is(err, ratelimit.ErrUnknown) || !errors.Is(err, context.Canceled) {
+		t.Errorf("left while it was in flight: %v", err)
+	}
+	leaveLate()
+	if err := <-queued; !errors.Is(err, ratelimit.ErrUnavailable) || !errors.Is(err, context.Canceled) {
+		t.Errorf("left before it was sent: %v", err)
+	}
+	close(goOn)
+	if err := <-staying; err != nil {
+		t.Errorf("stayed: %v", err)
+	}
+	_, rec := b.stored(t, s.bucket.js, key)
+	if got := 10 - rec.counter.Available(perDay(10), s.clock.Now()); got != 2 {
+		t.Errorf("%d charged, want the one in flight and the one that stayed", got)
+	}
+}
+
+// waiting is how many exchanges wait for a counter behind the one in flight.
+func (s *settler) waiting(key ratelimit.Key) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l, ok := s.lines[key]; ok {
+		return len(l.waiting)
+	}
+	return 0
+}
+
+// TestRefreshSeesOthers: a node that only refreshes sees what another writes,
+// and one that only denies does too.
+func TestRefreshSeesOthers(t *testing.T) {
+	b := newBed(t, 1)
+	a, other := b.settler(t, "a"), b.settler(t, "b")
+	key := ratelimit.Key("f.v.account.refresh")
+	spend := func(s *settler, n int64) int64 {
+		g, err := s.Exchange(t.Context(), needs(key, perDay(10), n))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return g.Units
+	}
+	spend(a, 10)
+	if got := spend(other, 1); got != 0 {
+		t.Fatalf("granted %d of nothing", got)
+	}
+	x := ratelimit.Exchange{Key: key, Rates: perDay(10), Reset: true}
+	if _, err := a.Exchange(t.Context(), x); err != nil {
+		t.Fatal(err)
+	}
+	if !within(time.Second, func() bool { return spend(other, 1) == 1 }) {
+		t.Error("goes on denying after another node handed back")
+	}
+	writes := testutil.ToFloat64(a.metrics.writes)
+	if !within(time.Second, func() bool {
+		g, err := a.Exchange(t.Context(), ratelimit.Exchange{Key: key, Rates: perDay(10)})
+		return err == nil && g.State.Available(perDay(10), g.At) == 9
+	}) {
+		t.Error("a refresh does not see what another node took")
+	}
+	if got := testutil.ToFloat64(a.metrics.writes); got != writes {
+		t.Errorf("refreshes made %v writes", got-writes)
+	}
+}
+
+// TestRemembersWithinBounds: counters beyond the bound are read again.
+func TestRemembersWithinBounds(t *testing.T) {
+	b := newBed(t, 1)
+	s := newSettler(b.jetStream(t, 0), b.stream, storetest.NewClock(), settlerConfig{Node: "a", Remember: 10}, newMetrics(nil))
+	for round := range 2 {
+		for i := range 50 {
+			key := ratelimit.Key(fmt.Sprintf("f.v.account.%d", i))
+			g, err := s.Exchange(t.Context(), needs(key, perDay(2), 1))
+			if err != nil || g.Units != 1 {
+				t.Fatalf("round %d: granted %d, %v", round, g.Units, err)
+			}
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), bedWait)
+	defer cancel()
+	if err := s.Stop(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if n := s.memories.Len(); n != 10 || len(s.lines) != 0 {
+		t.Errorf("%d counters remembered and %d lines, want 10 and 0", n, len(s.lines))
+	}
+}
