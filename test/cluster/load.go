@@ -1,0 +1,155 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// Call is one invocation of a load as its client saw it.
+type Call struct {
+	Caller   *Caller
+	Node     int           // that answered, or was asked last
+	Start    time.Duration // since the cluster was started; of the attempt that was answered
+	End      time.Duration
+	Allowed  bool
+	Degraded bool
+	Err      error // there was no decision
+	Tries    int   // nodes asked
+}
+
+// Took is how long the answered attempt took.
+func (c Call) Took() time.Duration { return c.End - c.Start }
+
+// Plan is a load.
+type Plan struct {
+	Callers   []*Caller // in turn
+	PerSecond int
+	// Nodes are asked in turn; none means all of the cluster.
+	Nodes []*Node
+	// Retry: a client that finds its node gone asks the next one.
+	Retry bool
+	// Wire: HTTP tells what was degraded.
+	Wire Wire
+	// Deadline of a client; 0 means that of the NVCF's clients, 1 s.
+	Deadline time.Duration
+}
+
+// Load is a load that runs.
+type Load struct {
+	cluster *Cluster
+	plan    Plan
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+
+	mu    sync.Mutex
+	calls []Call
+	turn  atomic.Int64
+}
+
+// clientDeadline is that of the clients of the NVCF wire.
+const clientDeadline = time.Second
+
+// maxTries bounds how many nodes a client asks that finds them gone.
+const maxTries = 20
+
+// retryPause is how long a client waits that found all nodes gone.
+const retryPause = 10 * time.Millisecond
+
+// Offer starts a load. It runs until [Load.Stop], at the latest until the test
+// ends, and never waits for an answer before the next call.
+func (c *Cluster) Offer(p Plan) *Load {
+	c.tb().Helper()
+	if len(p.Nodes) == 0 {
+		p.Nodes = c.nodes
+	}
+	if p.Deadline == 0 {
+		p.Deadline = clientDeadline
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	l := &Load{cluster: c, plan: p, cancel: cancel}
+	l.running.Go(func() { l.run(ctx) })
+	c.tb().Cleanup(func() { l.Stop() })
+	return l
+}
+
+// run starts the calls that are due, as many as it missed.
+func (l *Load) run(ctx context.Context) {
+	interval := time.Second / time.Duration(l.plan.PerSecond)
+	tick := time.NewTicker(max(interval, time.Millisecond))
+	defer tick.Stop()
+	start := time.Now()
+	for sent := 0; ; {
+		for due := int(time.Since(start) / interval); sent < due; sent++ {
+			l.running.Go(l.call)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Stop ends the load, waits for the calls under way and returns all of them.
+func (l *Load) Stop() []Call {
+	l.cancel()
+	l.running.Wait()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.calls
+}
+
+// Calls are those that were answered so far.
+func (l *Load) Calls() []Call {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.calls[:len(l.calls):len(l.calls)]
+}
+
+func (l *Load) call() {
+	turn := int(l.turn.Add(1))
+	c := Call{Caller: l.plan.Callers[turn%len(l.plan.Callers)]}
+	for c.Tries < maxTries {
+		n := l.plan.Nodes[(turn+c.Tries)%len(l.plan.Nodes)]
+		c.Tries++
+		l.ask(&c, n)
+		if c.Err == nil || !l.plan.Retry || !Gone(c.Err) {
+			break
+		}
+		if c.Tries%len(l.plan.Nodes) == 0 {
+			pause := time.NewTimer(retryPause)
+			<-pause.C
+		}
+	}
+	l.mu.Lock()
+	l.calls = append(l.calls, c)
+	l.mu.Unlock()
+}
+
+// ask is one attempt.
+func (l *Load) ask(c *Call, n *Node) {
+	ctx, cancel := context.WithTimeout(context.Background(), l.plan.Deadline)
+	defer cancel()
+	c.Node, c.Start = n.number, time.Since(l.cluster.base)
+	a, err := n.Ask(ctx, l.plan.Wire, c.Caller.Question())
+	c.End = time.Since(l.cluster.base)
+	c.Allowed, c.Degraded, c.Err = a.Allowed, a.Degraded, err
+	if err != nil {
+		c.Err = fmt.Errorf("%s: %w", n.Name(), err)
+	}
+}
+
+// Gone reports whether an error is the refusal of a process that is gone or
+// says that it is leaving: such a call was not decided.
+func Gone(err error) bool {
+	var refused *RefusedError
+	if errors.As(err, &refused) {
+		return refused.Status == 503
+	}
+	return errors.Is(err, syscall.ECONNREFUSED) || unavailable(err)
+}
