@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"net/http"
 	"strconv"
@@ -93,8 +92,7 @@ func tableOfAnswer(w io.Writer, a invocation.Answer) {
 	if len(a.Limits) == 0 {
 		return
 	}
-	// An empty line ends the columns above.
-	_, _ = fmt.Fprintln(w)
+	blank(w)
 	output.Row(w, "TIER", "RATE", "REMAINING", "FULL IN")
 	for _, l := range a.Limits {
 		output.Row(w, l.Tier, l.Rate, l.Remaining, seconds(l.Reset))

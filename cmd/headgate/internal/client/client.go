@@ -31,6 +31,30 @@ type Problem struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
 	Field   string `json:"field,omitempty"`
+	// Faults is all that is wrong with a policy.
+	Faults []Fault `json:"faults,omitempty"`
+	// Revision is where a policy is, when it is not where it was expected.
+	Revision string `json:"revision,omitempty"`
+}
+
+// Fault is one thing wrong in a policy.
+type Fault struct {
+	Path   string `json:"path"`
+	Value  string `json:"value"`
+	Reason string `json:"reason"`
+	Line   int    `json:"line"`
+}
+
+// String is the fault for people.
+func (f Fault) String() string {
+	text := f.Reason
+	if f.Value != "" {
+		text = fmt.Sprintf("%q %s", f.Value, text)
+	}
+	if f.Path != "" {
+		text = f.Path + ": " + text
+	}
+	return text
 }
 
 // Error says what the server said.
@@ -38,7 +62,11 @@ func (p *Problem) Error() string {
 	if p.Message == "" {
 		return fmt.Sprintf("the server answered %d %s", p.Status, http.StatusText(p.Status))
 	}
-	return p.Message
+	text := p.Message
+	for _, f := range p.Faults {
+		text += "\n" + f.String()
+	}
+	return text
 }
 
 // Client asks one server. Use [New]. It may be used concurrently.

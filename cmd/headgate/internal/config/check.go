@@ -13,6 +13,7 @@ import (
 	"github.com/headgate-io/headgate/kvstore"
 	"github.com/headgate-io/headgate/lifecycle"
 	"github.com/headgate-io/headgate/ratelimit/policy"
+	"github.com/headgate-io/headgate/ratelimit/policy/nvcf"
 )
 
 // check reports every fault of the whole: those of the listeners and the log
@@ -30,6 +31,7 @@ func (c Config) check(faults *[]error) {
 		{"lifecycle", c.LifeConfig().Validate()},
 		{"invocation", c.DoorsConfig().Validate()},
 		{"policies", c.PolicyConfig().Validate()},
+		{"policies.nvcf", c.NVCFConfig().Validate()},
 	} {
 		for _, err := range flatten(part.err) {
 			*faults = append(*faults, translate(part.section, err))
@@ -96,35 +98,36 @@ func flatten(err error) []error {
 // fileKeys is what the fields of the packages' own configurations are called
 // in the file.
 var fileKeys = map[string]string{
-	"nats/URL":                  "nats.url",
-	"nats/Replicas":             "nats.replicas",
-	"nats/NodeName":             "node.name",
-	"nats/DataDir":              "dataDir",
-	"nats/AttemptTimeout":       "limiter.attempt",
-	"nats/Secret":               "hash.secret",
-	"nats/Credentials":          "nats",
-	"nats/Credentials.User":     "nats.user",
-	"nats/TLS.CertFile":         "nats.tls.certFile",
-	"nats/Cluster.Name":         "cluster.name",
-	"nats/Cluster.Listen":       "cluster.listen",
-	"nats/Cluster.Routes":       "cluster.routes",
-	"nats/Cluster.User":         "cluster.user",
-	"nats/Cluster.TLS":          "cluster.tls",
-	"limiter/Node":              "node.name",
-	"limiter/SyncInterval":      "limiter.syncInterval",
-	"limiter/Attempt":           "limiter.attempt",
-	"limiter/MaxCells":          "limiter.maxCells",
-	"limiter/IdleAfter":         "limiter.idleAfter",
-	"policies/Path":             "policies.path",
-	"policies/Order":            "policies.order",
-	"policies/Address":          "policies.nvcf.address",
-	"policies/Timeout":          "policies.nvcf.timeout",
-	"policies/CacheTTL":         "policies.nvcf.cacheTTL",
-	"policies/TokenFile":        "policies.nvcf.tokenFile",
-	"policies/OAuth.TokenURL":   "policies.nvcf.oauth.tokenURL",
-	"policies/OAuth.ClientID":   "policies.nvcf.oauth.clientID",
-	"policies/TLS.CAFile":       "policies.nvcf.tls.caFile",
-	"policies/OAuth.SecretFile": "policies.nvcf.oauth.clientSecretFile",
+	"nats/URL":                             "nats.url",
+	"nats/Replicas":                        "nats.replicas",
+	"nats/NodeName":                        "node.name",
+	"nats/DataDir":                         "dataDir",
+	"nats/AttemptTimeout":                  "limiter.attempt",
+	"nats/Secret":                          "hash.secret",
+	"nats/Credentials":                     "nats",
+	"nats/Credentials.User":                "nats.user",
+	"nats/TLS.CertFile":                    "nats.tls.certFile",
+	"nats/Cluster.Name":                    "cluster.name",
+	"nats/Cluster.Listen":                  "cluster.listen",
+	"nats/Cluster.Routes":                  "cluster.routes",
+	"nats/Cluster.User":                    "cluster.user",
+	"nats/Cluster.TLS":                     "cluster.tls",
+	"limiter/Node":                         "node.name",
+	"limiter/SyncInterval":                 "limiter.syncInterval",
+	"limiter/Attempt":                      "limiter.attempt",
+	"limiter/MaxCells":                     "limiter.maxCells",
+	"limiter/IdleAfter":                    "limiter.idleAfter",
+	"policies/Path":                        "policies.path",
+	"policies/Order":                       "policies.order",
+	"policies.nvcf/Address":                "policies.nvcf.address",
+	"policies.nvcf/Timeout":                "policies.nvcf.timeout",
+	"policies.nvcf/CacheTTL":               "policies.nvcf.cacheTTL",
+	"policies.nvcf/Algorithm":              "policies.nvcf.algorithm",
+	"policies.nvcf/TLS.CAFile":             "policies.nvcf.tls.caFile",
+	"policies.nvcf/OAuth":                  "policies.nvcf.oauth",
+	"policies.nvcf/OAuth.TokenURL":         "policies.nvcf.oauth.tokenURL",
+	"policies.nvcf/OAuth.ClientID":         "policies.nvcf.oauth.clientID",
+	"policies.nvcf/OAuth.ClientSecretFile": "policies.nvcf.oauth.clientSecretFile",
 }
 
 // translate names a package's fault as the file does.
@@ -133,6 +136,7 @@ func translate(section string, err error) error {
 	var life *lifecycle.ConfigError
 	var doors *invocation.ConfigError
 	var set *policy.ConfigError
+	var api *nvcf.ConfigError
 	switch {
 	case errors.As(err, &store):
 		return named(section, store.Field, store.Value, store.Why)
@@ -142,6 +146,8 @@ func translate(section string, err error) error {
 		return &Fault{Key: doors.Field, Value: shown(doors.Value), Reason: doors.Reason}
 	case errors.As(err, &set):
 		return named(section, set.Field, set.Value, set.Why)
+	case errors.As(err, &api):
+		return named(section, api.Field, api.Value, api.Why)
 	}
 	// "Field=value: reason"
 	field, reason, _ := strings.Cut(err.Error(), ": ")

@@ -13,6 +13,8 @@ import (
 	"github.com/headgate-io/headgate/kvstore"
 	"github.com/headgate-io/headgate/lifecycle"
 	"github.com/headgate-io/headgate/ratelimit"
+	"github.com/headgate-io/headgate/ratelimit/policy"
+	"github.com/headgate-io/headgate/ratelimit/policy/nvcf"
 )
 
 // Config is every key. Start from [Default]; [Load] fills it.
@@ -86,6 +88,7 @@ type NVCFPolicies struct {
 	Address   string        `koanf:"address"`
 	Timeout   time.Duration `koanf:"timeout"`
 	CacheTTL  time.Duration `koanf:"cacheTTL"`
+	Algorithm string        `koanf:"algorithm"` // of its rates: sliding, fixed or token-bucket
 	TokenFile string        `koanf:"tokenFile"`
 	OAuth     OAuth         `koanf:"oauth"`
 	TLS       ClientTLS     `koanf:"tls"`
@@ -146,6 +149,7 @@ type Log struct {
 // Default is one node alone on loopback, with its store in headgate-data.
 func Default() Config {
 	store, life, limiter := kvstore.DefaultConfig(), lifecycle.DefaultConfig(), ratelimit.DefaultConfig()
+	set, api := policy.DefaultConfig(), nvcf.DefaultConfig()
 	return Config{
 		GRPC:    Listener{"127.0.0.1:7777"},
 		HTTP:    Listener{"127.0.0.1:7778"},
@@ -154,8 +158,8 @@ func Default() Config {
 		DataDir: store.DataDir,
 		Cluster: Cluster{Name: store.Cluster.Name},
 		Policies: Policies{
-			Order: []string{"file", "bucket", "nvcf"},
-			NVCF:  NVCFPolicies{Timeout: 500 * time.Millisecond, CacheTTL: time.Minute},
+			Order: set.Order,
+			NVCF:  NVCFPolicies{Timeout: api.Timeout, CacheTTL: api.CacheTTL, Algorithm: api.Algorithm},
 		},
 		Limiter: Limiter{
 			SyncInterval: limiter.SyncInterval, Attempt: limiter.Attempt,

@@ -62,7 +62,9 @@ cluster:
 limiter: {maxCells: 10}
 `)
 	cfg, err := Load(Sources{File: file, Environ: []string{
-		"HEADGATE_POLICIES_NVCF_CACHE_TTL=2m", "HEADGATE_POLICIES_NVCF_OAUTH_SCOPES=a, b,,", "HEADGATE_NATS_SYNC_ALWAYS=true",
+		"HEADGATE_POLICIES_NVCF_CACHE_TTL=2m", "HEADGATE_POLICIES_NVCF_OAUTH_SCOPES=a, b,,",
+		"HEADGATE_POLICIES_NVCF_OAUTH_TOKEN_URL=https://t/", "HEADGATE_POLICIES_NVCF_OAUTH_CLIENT_ID=c",
+		"HEADGATE_POLICIES_NVCF_OAUTH_CLIENT_SECRET_FILE=/s", "HEADGATE_NATS_SYNC_ALWAYS=true",
 		"HEADGATE_NATS_TLS_CA_FILE=/ca",
 	}})
 	if err != nil {
@@ -119,11 +121,13 @@ func TestLoad_faults(t *testing.T) {
 			},
 		},
 		{
-			name: "parts under the names of the file", file: "nats: {replicas: 2}\nlimiter: {syncInterval: 1ms}\nlog: {level: loud, format: xml}\nhash: {secret: short}\n",
+			name: "parts under the names of the file", file: "nats: {replicas: 2}\nlimiter: {syncInterval: 1ms}\nlog: {level: loud, format: xml}\nhash: {secret: short}\npolicies: {nvcf: {address: nowhere, algorithm: best, timeout: 1h, oauth: {clientID: x}}}\n",
 			flags: []string{"--node-name", "a b", "--drain-notice", "20s"},
 			want: []string{
 				`nats.replicas = "2"`, `limiter.syncInterval = "1ms"`, `log.level = "loud"`, `log.format = "xml"`,
 				`node.name = "a b"`, `lifecycle.gracePeriod = "30s"`, `hash.secret = "5 bytes"`,
+				`policies.nvcf.address = "nowhere"`, `policies.nvcf.algorithm = "best"`, `policies.nvcf.timeout = "1h0m0s"`,
+				`policies.nvcf.oauth.clientSecretFile: is required`,
 			},
 		},
 		{name: "not YAML", file: "a: [", want: []string{`config = "F"`}},

@@ -6,6 +6,7 @@ import (
 	"github.com/headgate-io/headgate/lifecycle"
 	"github.com/headgate-io/headgate/ratelimit"
 	"github.com/headgate-io/headgate/ratelimit/policy"
+	"github.com/headgate-io/headgate/ratelimit/policy/nvcf"
 )
 
 // StoreConfig is the part of package kvstore.
@@ -58,4 +59,12 @@ func (c Config) PolicyConfig() policy.Config {
 	p := policy.DefaultConfig()
 	p.Path, p.Order = c.Policies.Path, c.Policies.Order
 	return p
+}
+
+// NVCFConfig is the part of package nvcf.
+func (c Config) NVCFConfig() nvcf.Config {
+	from, n := c.Policies.NVCF, nvcf.DefaultConfig()
+	n.Address, n.Timeout, n.CacheTTL, n.Algorithm = from.Address, from.Timeout, from.CacheTTL, from.Algorithm
+	n.TokenFile, n.OAuth, n.TLS = from.TokenFile, nvcf.OAuth(from.OAuth), nvcf.TLS(from.TLS)
+	return n
 }

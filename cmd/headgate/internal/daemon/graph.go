@@ -17,6 +17,7 @@ import (
 	"github.com/headgate-io/headgate/lifecycle"
 	"github.com/headgate-io/headgate/ratelimit"
 	"github.com/headgate-io/headgate/ratelimit/policy"
+	"github.com/headgate-io/headgate/ratelimit/policy/nvcf"
 )
 
 // startTimeout bounds all start hooks; none waits for the store.
@@ -30,14 +31,15 @@ func Options(cfg config.Config, build Build, log *slog.Logger) fx.Option {
 		fx.WithLogger(func() fxevent.Logger { return quietly(log) }),
 		fx.Supply(
 			log, build,
-			cfg.StoreConfig(), cfg.LimiterConfig(), cfg.PolicyConfig(), cfg.DoorsConfig(), cfg.LifeConfig(),
+			cfg.StoreConfig(), cfg.LimiterConfig(), cfg.PolicyConfig(), cfg.NVCFConfig(), cfg.DoorsConfig(), cfg.LifeConfig(),
 			adminConfig{Listen: cfg.Admin.Listen},
 			fx.Annotate(build.Version, fx.ResultTags(`name:"version"`)),
 		),
 		fx.Provide(newRegistry, asRegisterer),
-		kvstore.Module, ratelimit.Module, policy.Module, invocation.Module, lifecycle.Module,
+		kvstore.Module, ratelimit.Module, policy.Module, nvcf.Module, invocation.Module, lifecycle.Module,
 		fx.Provide(
-			nodeCount, observer, newJoiner, newAdmin,
+			nodeCount, observer, newJoiner, newAdmin, bucketPolicies,
+			fx.Annotate(asSource, fx.ResultTags(`group:"policy-sources"`)),
 			fx.Annotate(sticky, fx.ResultTags(`name:"headgate.sticky"`)),
 			fx.Annotate(degraded, fx.ResultTags(`name:"headgate.degraded"`)),
 			fx.Annotate(checks, fx.ResultTags(`group:"headgate.readiness"`)),
@@ -65,6 +67,15 @@ func newRegistry(build Build) (*prometheus.Registry, error) {
 func asRegisterer(reg *prometheus.Registry) prometheus.Registerer { return reg }
 
 func nodeCount(store *kvstore.Store) ratelimit.NodeCount { return store.Live }
+
+// bucketPolicies are the policies in the store. They wait for it by themselves.
+func bucketPolicies(lc fx.Lifecycle, store *kvstore.Store) *kvstore.Policies {
+	p := kvstore.NewPolicies(store)
+	lc.Append(fx.StartStopHook(p.Start, p.Stop))
+	return p
+}
+
+func asSource(p *kvstore.Policies) policy.Source { return p }
 
 // sticky: a node may stay in service without its store unless a policy would
 // then have it deny everybody.

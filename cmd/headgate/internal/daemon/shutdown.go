@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 
 	"go.uber.org/fx"
 
@@ -19,6 +20,7 @@ type parts struct {
 	Joiner  *joiner
 	Doors   *invocation.Doors
 	Limiter *ratelimit.Limiter
+	Bucket  *kvstore.Policies
 	Store   *kvstore.Store
 }
 
@@ -33,7 +35,7 @@ func (p parts) shutdown(cfg lifecycle.Config) lifecycle.Sequence {
 		{Name: "notice", Bound: notice, Func: p.notice},
 		{Name: "front doors", Bound: cfg.DrainGrace, Func: p.Doors.Stop},
 		{Name: "settle", Bound: cfg.SettleTimeout, Settles: true, Func: p.Limiter.Stop},
-		{Name: "leave", Bound: cfg.LeaveTimeout, Func: p.Store.Stop},
+		{Name: "leave", Bound: cfg.LeaveTimeout, Func: p.leave},
 	}
 }
 
@@ -43,4 +45,10 @@ func (p parts) notice(ctx context.Context) error {
 	p.Life.Drain()
 	p.Joiner.stop()
 	return lifecycle.Notice(ctx)
+}
+
+// leave ends the watching of policies first, which would else be told that the
+// store is gone.
+func (p parts) leave(ctx context.Context) error {
+	return errors.Join(p.Bucket.Stop(ctx), p.Store.Stop(ctx))
 }

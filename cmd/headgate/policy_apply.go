@@ -1,0 +1,182 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/spf13/cobra"
+
+	"github.com/headgate-io/headgate/cmd/headgate/internal/client"
+	"github.com/headgate-io/headgate/cmd/headgate/internal/output"
+	"github.com/headgate-io/headgate/ratelimit"
+	"github.com/headgate-io/headgate/ratelimit/policy"
+)
+
+const applyLong = `Write policies into the store, where every node sees them within a second.
+
+All files are checked before the first policy is written. Applying the same
+again changes nothing. --revision lets one policy be written only if it has not
+been changed since it was read; 0 means that there must be none yet.
+
+Exit code 2 when something could not be applied; what was applied before it is
+told and stays.`
+
+// change is one policy's change and how it is told.
+type change struct {
+	client.Change
+	Result string `json:"result"` // created, changed, unchanged; would be …
+}
+
+func newPolicyApply(s streams, server *serverFlags) *cobra.Command {
+	var files fileFlags
+	var format output.Format
+	var write client.Write
+	cmd := &cobra.Command{
+		Use:     "apply -f FILE",
+		Short:   "Write policies into the store",
+		Long:    applyLong,
+		Example: "  headgate policy apply -f policies.yaml --dry-run\n  headgate policy get resize -o yaml | sed s/10-S/20-S/ | headgate policy apply -f -",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			docs, err := files.read(s.in)
+			warn(c, docs.warnings)
+			if err != nil {
+				return err
+			}
+			if write.Revision != "" && len(docs.policies) != 1 {
+				return fmt.Errorf("--revision is for one policy, the files hold %d", len(docs.policies))
+			}
+			changes, failed := apply(c, server, docs.policies, write)
+			err = format.Print(c.OutOrStdout(), changes, func(w io.Writer) { tableOfChanges(w, changes) })
+			if err == nil && format == output.Table && write.DryRun {
+				err = printDiffs(c.OutOrStdout(), changes)
+			}
+			return errors.Join(err, failed)
+		},
+	}
+	files.add(cmd)
+	cmd.Flags().BoolVar(&write.DryRun, "dry-run", false, "only show what would change")
+	cmd.Flags().StringVar(&write.Revision, "revision", "", "only if the policy has this revision; 0: only if there is none")
+	addOutput(cmd, &format)
+	return cmd
+}
+
+// apply writes one policy after the other until one fails.
+func apply(c *cobra.Command, server *serverFlags, policies []*ratelimit.Policy, write client.Write) ([]change, error) {
+	ask, err := server.client()
+	if err != nil {
+		return nil, err
+	}
+	changes := []change{}
+	for _, p := range policies {
+		write.Function, write.Version = p.Function, p.Version
+		if write.Document, err = policy.EncodeJSON(p); err != nil {
+			return changes, err
+		}
+		made, err := ask.PutPolicy(c.Context(), write)
+		if err != nil {
+			return changes, about(p.Function, p.Version, explain(err))
+		}
+		for _, w := range made.Warnings {
+			if w.Line == 0 { // the others were told when the file was read
+				warn(c, []string{fmt.Sprintf("policy %s, version %s: %s", p.Function, p.Version, lead(w.Path)+w.Reason)})
+			}
+		}
+		changes = append(changes, change{made, result(made)})
+	}
+	return changes, nil
+}
+
+// explain adds to a conflict what to do about it.
+func explain(err error) error {
+	var p *client.Problem
+	if errors.As(err, &p) && p.Status == http.StatusConflict {
+		return fmt.Errorf("not applied, it was changed since it was read: %w", err)
+	}
+	return err
+}
+
+func result(c client.Change) string {
+	word := "unchanged"
+	switch {
+	case !c.Changed:
+		return word
+	case isNone(c.Before):
+		word = "created"
+	default:
+		word = "changed"
+	}
+	if c.DryRun {
+		return "would be " + word
+	}
+	return word
+}
+
+func isNone(doc []byte) bool { return len(doc) == 0 || string(doc) == "null" }
+
+func tableOfChanges(w io.Writer, changes []change) {
+	output.Row(w, "FUNCTION", "VERSION", "RESULT", "REVISION")
+	for _, c := range changes {
+		output.Row(w, c.Function, c.Version, c.Result, c.Revision)
+	}
+}
+
+const diffLong = `Show what applying files would change, line by line.
+
+Exit codes:
+  0  nothing would change
+  1  something would
+  2  wrong usage, or an error`
+
+func newPolicyDiff(s streams, server *serverFlags) *cobra.Command {
+	var files fileFlags
+	cmd := &cobra.Command{
+		Use:     "diff -f FILE",
+		Short:   "Show what applying would change",
+		Long:    diffLong,
+		Example: "  headgate policy diff -f policies.yaml",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			docs, err := files.read(s.in)
+			warn(c, docs.warnings)
+			if err != nil {
+				return err
+			}
+			changes, err := apply(c, server, docs.policies, client.Write{DryRun: true})
+			if err := errors.Join(printDiffs(c.OutOrStdout(), changes), err); err != nil {
+				return err
+			}
+			for _, made := range changes {
+				if made.Changed {
+					return &codeError{Code: exitDenied}
+				}
+			}
+			return nil
+		},
+	}
+	files.add(cmd)
+	return cmd
+}
+
+// printDiffs shows each change as lines taken away and added.
+func printDiffs(w io.Writer, changes []change) error {
+	for _, c := range changes {
+		if !c.Changed {
+			continue
+		}
+		before, err := yamlOf(c.Before)
+		if err != nil {
+			return err
+		}
+		after, err := yamlOf(c.After)
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintf(w, "\n%s, version %s:\n%s", c.Function, c.Version, lineDiff(before, after)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
