@@ -2,20 +2,24 @@ package kvstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"time"
+	"os"
 )
 
 // boot starts the embedded server and waits until it is healthy. first is used
 // once; after a failure the server is made anew.
 func (s *Store) boot(ctx context.Context, first *embedded) error {
-	e := first
+	e, elections := first, 1
 	return s.persist(ctx, "server", func(ctx context.Context) error {
 		if e == nil {
 			var err error
 			if e, err = newEmbedded(s.cfg, s.dir.storeDir(), s.log); err != nil {
 				return err
 			}
+		}
+		if elections >= firstElections {
+			e.patient = true
 		}
 		s.setServer(e)
 		err := e.run(ctx, func(err error) { s.step.Store(&joinStep{name: "server", err: err}) })
@@ -25,8 +29,22 @@ func (s *Store) boot(ctx context.Context, first *embedded) error {
 		s.setServer(nil)
 		e.stop()
 		e = nil
+		if errors.Is(err, errNotElected) {
+			elections++
+			err = errors.Join(err, s.forgetElection())
+		}
 		return fmt.Errorf("embedded server: %w", err)
 	})
+}
+
+// forgetElection removes the votes of a first election, and there is nothing
+// else: this server's store was empty when it started, a moment ago, and its
+// cluster never had a leader since.
+func (s *Store) forgetElection() error {
+	if err := os.RemoveAll(s.dir.storeDir()); err != nil {
+		return fmt.Errorf("forget the first election: %w", err)
+	}
+	return nil
 }
 
 func (s *Store) setServer(e *embedded) {
@@ -34,6 +52,3 @@ func (s *Store) setServer(e *embedded) {
 	defer s.mu.Unlock()
 	s.server = e
 }
-
-// Bounds of the last steps of Stop, inside the context it gets.
-const leaveTimeout = 500 * time.Millisecond // the heartbeat's removal

@@ -17,10 +17,14 @@ import (
 // Bounds of joining. One attempt of each step is bounded; how often it is made
 // is not: the process lives on without its store.
 const (
-	retryFirst    = 50 * time.Millisecond
-	retryMost     = 500 * time.Millisecond // a node is ready within 2 s of its store
-	bucketTimeout = 5 * time.Second        // one look at all buckets, making them included
-	verifyEvery   = 5 * time.Second        // between two looks when all is well
+	retryFirst = 50 * time.Millisecond
+	retryMost  = 500 * time.Millisecond // a node is ready within 2 s of its store
+	// Bounds of one attempt, growing from one to the next. A request that
+	// reaches a server while leaderships are made up may never be answered, so
+	// the first attempts are short; a slow network needs longer ones.
+	attemptFirst = time.Second
+	attemptMost  = 5 * time.Second
+	verifyEvery  = 5 * time.Second // between two looks when all is well
 )
 
 // joinStep is what joining waits for.
@@ -79,8 +83,8 @@ func (s *Store) join(ctx context.Context, connect func(context.Context) (*nats.C
 		do   func(context.Context) error
 	}{
 		{"connect", func(ctx context.Context) error { return s.connect(ctx, connect) }},
-		{"buckets", s.openBuckets},
-		{"secret", s.findSecret},
+		{"buckets", inTime(s.openBuckets)},
+		{"secret", inTime(s.findSecret)},
 		{"heartbeat", s.firstHeartbeat},
 		{"exchanges", s.openFront},
 	} {
@@ -108,6 +112,17 @@ func (s *Store) persist(ctx context.Context, name string, do func(context.Contex
 			}
 		}))
 	return err
+}
+
+// inTime bounds each attempt of do, the first ones shorter than later ones.
+func inTime(do func(context.Context) error) func(context.Context) error {
+	bound := attemptFirst
+	return func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, bound)
+		defer cancel()
+		bound = min(2*bound, attemptMost)
+		return do(ctx)
+	}
 }
 
 // connect makes the connection if there is none and checks that it is up.
@@ -140,8 +155,6 @@ func connState(nc *nats.Conn) error {
 
 // openBuckets makes or repairs the buckets and checks that they can be used.
 func (s *Store) openBuckets(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, bucketTimeout)
-	defer cancel()
 	g, ctx := errgroup.WithContext(ctx)
 	for _, b := range bucketNames() {
 		g.Go(func() error {
@@ -198,32 +211,31 @@ func (s *Store) refuse(err error) {
 	s.refused.Store(&away)
 }
 
-// verify looks at the buckets again: now and then, and whenever something was
-// or is wrong. It runs after each heartbeat.
+// verify looks at the buckets again after a heartbeat: now and then when all is
+// well, each time when something was wrong with them or heartbeats fail (one
+// lost heartbeat aside).
 func (s *Store) verify(ctx context.Context, beat error) {
 	was := s.buckets.Load()
+	if beat != nil && s.nodes.health() == nil {
+		return
+	}
 	if beat == nil && *was == nil && time.Since(s.verified) < verifyEvery {
 		return
 	}
-	if beat != nil && s.nodes.health() == nil {
-		return // one lost heartbeat: the next one tells
-	}
 	s.verified = time.Now()
-	err := s.openBuckets(ctx)
+	look, cancel := context.WithTimeout(ctx, attemptFirst)
+	defer cancel()
+	err := s.openBuckets(look)
 	if err != nil && *was == nil && ctx.Err() == nil {
 		s.log.Warn("buckets", "error", err)
 	}
 }
 
 func (s *Store) findSecret(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, bucketTimeout)
-	defer cancel()
 	return s.secret.find(ctx, s.link.Load().js, s.log)
 }
 
 func (s *Store) firstHeartbeat(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, bucketTimeout)
-	defer cancel()
 	l := s.link.Load()
 	if s.nodes.sub == nil {
 		if err := s.nodes.open(ctx, l.nc, l.js); err != nil {

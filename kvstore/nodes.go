@@ -89,6 +89,8 @@ func (n *nodes) hurry() {
 // open begins to hear the others.
 func (n *nodes) open(ctx context.Context, nc *nats.Conn, js jetstream.JetStream) (err error) {
 	n.nc, n.js = nc, js
+	ctx, cancel := context.WithTimeout(ctx, n.beatTimeout())
+	defer cancel()
 	if n.str, err = js.Stream(ctx, streamPrefix+NodesBucket); err != nil {
 		return fmt.Errorf("kvstore: nodes bucket: %w", err)
 	}
@@ -125,7 +127,7 @@ func (n *nodes) join(ctx context.Context) error {
 		n.note(err)
 		return err
 	}
-	found, err := readNodes(ctx, n.js)
+	found, err := n.list(ctx)
 	if err != nil {
 		n.note(err)
 		return err
@@ -143,6 +145,13 @@ func (n *nodes) join(ctx context.Context) error {
 	n.learn(s)
 	n.note(nil)
 	return nil
+}
+
+// list reads the heartbeats in the bucket.
+func (n *nodes) list(ctx context.Context) ([]heard, error) {
+	ctx, cancel := context.WithTimeout(ctx, n.beatTimeout())
+	defer cancel()
+	return readNodes(ctx, n.js)
 }
 
 // doubtful reports whether the stamp that we got may not be the clock that the
@@ -299,14 +308,22 @@ func (n *nodes) health() error {
 	return nil
 }
 
-// leave takes this node's heartbeat out of the store and stops hearing.
-func (n *nodes) leave(ctx context.Context) error {
+// leave takes this node's heartbeat out of the store and stops hearing. Where
+// the store does not take that (the others have left before, and with them the
+// quorum) the heartbeat expires.
+func (n *nodes) leave(ctx context.Context) {
 	if n.sub != nil {
 		_ = n.sub.Unsubscribe() // fails only on a connection that is closed
 	}
 	if n.js == nil || n.result.Load() == nil {
-		return nil // no heartbeat was ever sent
+		return // no heartbeat was ever sent
 	}
-	_, err := writeNodeRecord(ctx, n.js, n.cfg.NodeName, nil, removalTTL)
-	return err
+	ctx, cancel := context.WithTimeout(ctx, leaveTimeout)
+	defer cancel()
+	if _, err := writeNodeRecord(ctx, n.js, n.cfg.NodeName, nil, removalTTL); err != nil {
+		n.log.Info("heartbeat is left to expire", "error", err)
+	}
 }
+
+// leaveTimeout bounds the heartbeat's removal.
+const leaveTimeout = 500 * time.Millisecond

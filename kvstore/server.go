@@ -27,6 +27,11 @@ type embedded struct {
 	log    *serverLog
 	token  string // what a client must know; never leaves the process
 	member bool
+	// gather waits for the other members; nil for a member with a past, and for
+	// a server alone.
+	gather func(ctx context.Context, note func(error)) error
+	// patient: a first election that elects nobody is waited out.
+	patient bool
 }
 
 // serverOptions translates cfg. A server alone has no listener at all. A
@@ -110,6 +115,11 @@ func newEmbedded(cfg Config, storeDir string, log *slog.Logger) (*embedded, erro
 	if err != nil {
 		return nil, err
 	}
+	if e.member && !hasMetaGroup(storeDir) {
+		e.gather = func(ctx context.Context, note func(error)) error {
+			return gather(ctx, cfg.Cluster.Listen, opts.Routes, note)
+		}
+	}
 	e.srv, err = server.NewServer(opts)
 	if err != nil {
 		return nil, fmt.Errorf("kvstore: embedded server: %w", err)
@@ -120,9 +130,16 @@ func newEmbedded(cfg Config, storeDir string, log *slog.Logger) (*embedded, erro
 
 // run starts the server and waits until JetStream may be spoken to. Before its
 // health is good, a member would create buckets of its own, as orphans that
-// its cluster does not know. It is called once.
+// its cluster does not know. It is called once. Errors: [errNotElected], what
+// the server calls fatal, that of ctx.
 func (e *embedded) run(ctx context.Context, note func(error)) error {
+	if e.gather != nil {
+		if err := e.gather(ctx, note); err != nil {
+			return err
+		}
+	}
 	e.srv.Start() // recovers what is on disk before it returns
+	began := time.Now()
 	tick := time.NewTicker(healthPoll)
 	defer tick.Stop()
 	for {
@@ -136,6 +153,9 @@ func (e *embedded) run(ctx context.Context, note func(error)) error {
 		if h.StatusCode == http.StatusOK {
 			return nil
 		}
+		if e.gather != nil && !e.patient && time.Since(began) > firstElection && !e.led() {
+			return errNotElected
+		}
 		note(fmt.Errorf("embedded server: %s", h.Error))
 		select {
 		case <-ctx.Done():
@@ -143,6 +163,12 @@ func (e *embedded) run(ctx context.Context, note func(error)) error {
 		case <-tick.C:
 		}
 	}
+}
+
+// led reports whether the cluster has a leader.
+func (e *embedded) led() bool {
+	z, err := e.srv.Jsz(nil)
+	return err == nil && z.Meta != nil && z.Meta.Leader != ""
 }
 
 // stop hands leaderships over, closes the store and waits for that.

@@ -43,13 +43,10 @@ func (s *Store) Stop(ctx context.Context) error {
 
 // leave says good-bye and closes the connection.
 func (s *Store) leave(ctx context.Context, l *link) error {
-	var err error
 	if l.nc.IsConnected() {
-		bye, cancel := context.WithTimeout(ctx, leaveTimeout)
-		defer cancel()
-		err = s.nodes.leave(bye)
+		s.nodes.leave(ctx)
 	}
-	return errors.Join(err, closeConn(ctx, l.nc))
+	return closeConn(ctx, l.nc)
 }
 
 // stopServer lets the embedded server leave.
