@@ -84,6 +84,7 @@ func (s *Store) join(ctx context.Context, connect func(context.Context) (*nats.C
 	}{
 		{"connect", func(ctx context.Context) error { return s.connect(ctx, connect) }},
 		{"buckets", inTime(s.openBuckets)},
+		{"growth", s.grow},
 		{"secret", inTime(s.findSecret)},
 		{"heartbeat", s.firstHeartbeat},
 		{"exchanges", s.openFront},

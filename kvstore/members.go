@@ -21,7 +21,6 @@ type members struct {
 	last    time.Duration // when anything was heard, by the caller's clock
 	elapsed time.Duration // time with the store speaking
 	nodes   map[string]member
-	changed chan struct{} // closed and replaced when the owners change
 
 	owners atomic.Pointer[[]string] // sorted
 	alive  atomic.Int64             // nodes not silent, draining ones and this one included
@@ -39,11 +38,10 @@ type member struct {
 
 func newMembers(self string, interval, ttl time.Duration) *members {
 	m := &members{
-		self:    self,
-		ttl:     ttl,
-		pause:   2 * interval,
-		nodes:   make(map[string]member),
-		changed: make(chan struct{}),
+		self:  self,
+		ttl:   ttl,
+		pause: 2 * interval,
+		nodes: make(map[string]member),
 	}
 	m.owners.Store(new([]string))
 	m.alive.Store(1)
@@ -54,14 +52,6 @@ func newMembers(self string, interval, ttl time.Duration) *members {
 // lately and said so. It is sorted and belongs to all callers alike: none may
 // change it.
 func (m *members) Live() []string { return *m.owners.Load() }
-
-// Changed returns a channel that is closed when Live is no longer what it was.
-// Ask for the channel first and for Live after it.
-func (m *members) Changed() <-chan struct{} {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.changed
-}
 
 // count is how many nodes are alive, at least 1.
 func (m *members) count() int { return int(m.alive.Load()) }
@@ -124,11 +114,9 @@ func (m *members) settle() {
 	m.alive.Store(alive)
 	slices.Sort(owners)
 	if slices.Equal(owners, *m.owners.Load()) {
-		return
+		return // whoever holds the list may compare it by its address
 	}
 	m.owners.Store(&owners)
-	close(m.changed)
-	m.changed = make(chan struct{})
 }
 
 // offsets lists those that would put this node on the clocks of other synced

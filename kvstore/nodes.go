@@ -257,8 +257,8 @@ func (n *nodes) current() heartbeat {
 		Phase:   *n.phase.Load(),
 		Version: n.version,
 		Uptime:  time.Since(n.started),
-		Owner:   n.owner.Load(),
 	}
+	b.Owner = n.owner.Load() && b.Phase != PhaseDraining
 	if n.clock.synced() {
 		b.At, b.Error, b.Offset = n.clock.Now(), n.clock.Error(), n.clock.sinceWall()
 	}

@@ -145,12 +145,7 @@ func (s *Store) Live() int { return s.nodes.members.count() }
 
 // SetPhase tells the other nodes what this one is doing. A node whose phase is
 // "draining" takes no more exchanges for others.
-func (s *Store) SetPhase(phase string) {
-	if phase == PhaseDraining {
-		s.nodes.setOwner(false)
-	}
-	s.nodes.setPhase(phase)
-}
+func (s *Store) SetPhase(phase string) { s.nodes.setPhase(phase) }
 
 // PhaseDraining is the phase of a node that is about to go.
 const PhaseDraining = "draining"
