@@ -21,7 +21,7 @@ func TestHelp(t *testing.T) {
 			"Exit codes:", "HEADGATE_NATS_TLS_CA_FILE", "--grpc-listen host:port", "127.0.0.1:7777", "--cluster-routes", "--insecure",
 		}},
 		{[]string{"check", "--help"}, []string{"Exit codes:", "--account", "--cost int", "HEADGATE_CHECK_SERVER", "127.0.0.1:7778", "-o, --output"}},
-		{[]string{"policy", "--help"}, []string{"apply", "diff", "get", "ls", "rm", "validate", "HEADGATE_SERVER", "127.0.0.1:7776"}},
+		{[]string{"policy", "--help"}, []string{"apply", "diff", "get", "ls", "rm", "test", "validate", "HEADGATE_SERVER", "127.0.0.1:7776"}},
 		{[]string{"policy", "apply", "--help"}, []string{"-f, --file", "--dry-run", "--revision", "Exit code 2"}},
 		{[]string{"policy", "diff", "--help"}, []string{"Exit codes:", "1  something would"}},
 		{[]string{"counter", "--help"}, []string{"get", "grant", "ls", "reset", "--tier total"}},

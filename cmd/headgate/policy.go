@@ -28,7 +28,7 @@ func newPolicy(s streams) *cobra.Command {
 	server := adminFlags(cmd, s)
 	cmd.AddCommand(
 		newPolicyValidate(s), newPolicyApply(s, server), newPolicyDiff(s, server),
-		newPolicyGet(server), newPolicyList(server), newPolicyRemove(server),
+		newPolicyGet(server), newPolicyList(server), newPolicyRemove(server), newPolicyTest(s, server),
 	)
 	return cmd
 }

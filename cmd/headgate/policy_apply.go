@@ -49,10 +49,7 @@ func newPolicyApply(s streams, server *serverFlags) *cobra.Command {
 				return fmt.Errorf("--revision is for one policy, the files hold %d", len(docs.policies))
 			}
 			changes, failed := apply(c, server, docs.policies, write)
-			err = format.Print(c.OutOrStdout(), changes, func(w io.Writer) { tableOfChanges(w, changes) })
-			if err == nil && format == output.Table && write.DryRun {
-				err = printDiffs(c.OutOrStdout(), changes)
-			}
+			err = format.Print(c.OutOrStdout(), changes, func(w io.Writer) { tableOfChanges(w, changes, write.DryRun) })
 			return errors.Join(err, failed)
 		},
 	}
@@ -116,14 +113,19 @@ func result(c client.Change) string {
 
 func isNone(doc []byte) bool { return len(doc) == 0 || string(doc) == "null" }
 
-func tableOfChanges(w io.Writer, changes []change) {
+// tableOfChanges adds to what would change how it would.
+func tableOfChanges(w io.Writer, changes []change, dryRun bool) {
 	output.Row(w, "FUNCTION", "VERSION", "RESULT", "REVISION")
 	for _, c := range changes {
-		output.Row(w, c.Function, c.Version, c.Result, c.Revision)
+		output.Row(w, c.Function, c.Version, c.Result, orDash(c.Revision))
+	}
+	if diff, err := diffOf(changes); dryRun && err == nil && len(diff) > 0 {
+		blank(w)
+		listDiff(w, diff)
 	}
 }
 
-const diffLong = `Show what applying files would change, line by line.
+const diffLong = `Show what applying files would change, field by field.
 
 Exit codes:
   0  nothing would change
@@ -132,6 +134,7 @@ Exit codes:
 
 func newPolicyDiff(s streams, server *serverFlags) *cobra.Command {
 	var files fileFlags
+	var format output.Format
 	cmd := &cobra.Command{
 		Use:     "diff -f FILE",
 		Short:   "Show what applying would change",
@@ -144,39 +147,56 @@ func newPolicyDiff(s streams, server *serverFlags) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			changes, err := apply(c, server, docs.policies, client.Write{DryRun: true})
-			if err := errors.Join(printDiffs(c.OutOrStdout(), changes), err); err != nil {
+			made, err := apply(c, server, docs.policies, client.Write{DryRun: true})
+			if err != nil {
 				return err
 			}
-			for _, made := range changes {
-				if made.Changed {
-					return &codeError{Code: exitDenied}
-				}
+			diff, err := diffOf(made)
+			if err != nil {
+				return err
+			}
+			if err := format.Print(c.OutOrStdout(), diff, func(w io.Writer) { listDiff(w, diff) }); err != nil {
+				return err
+			}
+			if len(diff) > 0 {
+				return &codeError{Code: exitDenied}
 			}
 			return nil
 		},
 	}
 	files.add(cmd)
+	addOutput(cmd, &format)
 	return cmd
 }
 
-// printDiffs shows each change as lines taken away and added.
-func printDiffs(w io.Writer, changes []change) error {
+// diffOf is what the changes change.
+func diffOf(changes []change) ([]policy.Change, error) {
+	var before, after []*ratelimit.Policy
 	for _, c := range changes {
-		if !c.Changed {
-			continue
-		}
-		before, err := yamlOf(c.Before)
-		if err != nil {
-			return err
-		}
-		after, err := yamlOf(c.After)
-		if err != nil {
-			return err
-		}
-		if _, err := fmt.Fprintf(w, "\n%s, version %s:\n%s", c.Function, c.Version, lineDiff(before, after)); err != nil {
-			return err
+		for _, side := range []struct {
+			doc  []byte
+			into *[]*ratelimit.Policy
+		}{{c.Before, &before}, {c.After, &after}} {
+			if isNone(side.doc) {
+				continue
+			}
+			found, _, err := policy.Parse(side.doc)
+			if err != nil {
+				return nil, about(c.Function, c.Version, fmt.Errorf("the server's policy is not understood: %w", err))
+			}
+			*side.into = append(*side.into, found...)
 		}
 	}
-	return nil
+	diff := policy.Diff(before, after)
+	if diff == nil {
+		diff = []policy.Change{} // a list for programs, if an empty one
+	}
+	return diff, nil
+}
+
+func listDiff(w io.Writer, diff []policy.Change) {
+	for _, d := range diff {
+		// The end of a table is flushed, which tells of errors.
+		_, _ = io.WriteString(w, d.String())
+	}
 }
