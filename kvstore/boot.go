@@ -10,6 +10,9 @@ import (
 // boot starts the embedded server and waits until it is healthy. first is used
 // once; after a failure the server is made anew.
 func (s *Store) boot(ctx context.Context, first *embedded) error {
+	if err := s.wakeAlone(ctx); err != nil {
+		return err
+	}
 	e, elections := first, 1
 	return s.persist(ctx, "server", func(ctx context.Context) error {
 		if e == nil {

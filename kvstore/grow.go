@@ -25,44 +25,66 @@ const (
 	growTries    = 20                     // of one record that others write too
 )
 
-// grow copies what this node kept while it was alone into the cluster: the
-// counters, the policies, the secret. What the cluster has of its own stands,
-// except for counters: there both were spent, so their sum is. It does nothing
-// when there is nothing to copy, and may be repeated; a copied counter is then
-// charged twice at most for what others spent meanwhile, never forgotten.
-func (s *Store) grow(ctx context.Context) error {
-	if s.dir == nil {
-		return nil
-	}
+// wakeAlone starts a server on what this node kept while it was alone, if it
+// was. That is done before the cluster forms, for the secret must be copied
+// before another node makes a new one.
+func (s *Store) wakeAlone(ctx context.Context) error {
 	dir, ok := s.dir.aloneDir()
 	if !ok {
 		return nil
 	}
+	cfg := s.cfg
+	cfg.Cluster = Cluster{}
+	return s.persist(ctx, "growth", func(ctx context.Context) error {
+		e, err := newEmbedded(cfg, dir, s.log)
+		if err != nil {
+			return err
+		}
+		if err := e.run(ctx, func(error) {}); err != nil {
+			e.stop()
+			return fmt.Errorf("server alone: %w", err)
+		}
+		s.alone = e
+		s.nodes.grows.Store(true)
+		return nil
+	})
+}
+
+// sleepAlone stops that server.
+func (s *Store) sleepAlone() {
+	if s.alone != nil {
+		s.alone.stop()
+		s.alone = nil
+	}
+}
+
+// grow copies what this node kept while it was alone into the cluster: the
+// secret, the policies, the counters. What the cluster has of its own stands,
+// except for counters: there both were spent, so their sum is. It does nothing
+// when there is nothing to copy. After a failure it is made again from the
+// beginning; what was copied is then charged once more at most, never
+// forgotten.
+func (s *Store) grow(ctx context.Context) error {
+	if s.alone == nil {
+		return nil
+	}
 	began := time.Now()
-	n, err := s.copyFrom(ctx, dir)
+	n, err := s.copyAll(ctx)
 	if err != nil {
 		return fmt.Errorf("copy from the server alone: %w", err)
 	}
+	s.sleepAlone()
+	dir, _ := s.dir.aloneDir()
 	if err := os.RemoveAll(dir); err != nil {
 		return fmt.Errorf("copy from the server alone: %w", err)
 	}
+	s.nodes.grows.Store(false)
 	s.log.Info("copied what the node kept while it was alone", "records", n, "took", time.Since(began))
 	return nil
 }
 
-// copyFrom runs a server on dir for as long as the copy takes.
-func (s *Store) copyFrom(ctx context.Context, dir string) (copied int, err error) {
-	alone := s.cfg
-	alone.Cluster = Cluster{}
-	e, err := newEmbedded(alone, dir, s.log)
-	if err != nil {
-		return 0, err
-	}
-	defer e.stop()
-	if err := e.run(ctx, func(error) {}); err != nil {
-		return 0, err
-	}
-	nc, err := connectEmbedded(alone, e, s.log, connHooks{up: func() {}})
+func (s *Store) copyAll(ctx context.Context) (copied int, err error) {
+	nc, err := connectEmbedded(s.cfg, s.alone, s.log, connHooks{up: func() {}})
 	if err != nil {
 		return 0, err
 	}
@@ -71,7 +93,6 @@ func (s *Store) copyFrom(ctx context.Context, dir string) (copied int, err error
 	if err != nil {
 		return 0, err
 	}
-	// The secret first: subjects' keys hang on it, and other nodes make one.
 	for _, bucket := range []string{settingsBucket, PoliciesBucket, CountersBucket} {
 		n, err := s.copyBucket(ctx, js, bucket)
 		if err != nil {
@@ -99,33 +120,30 @@ func (s *Store) copyBucket(ctx context.Context, from jetstream.JetStream, bucket
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(growInFlight)
-	for ctx.Err() == nil {
-		n, left, err := s.copyBatch(ctx, c, bucket, g)
-		copied += n
+	for left := info.State.Msgs; left > 0 && ctx.Err() == nil; {
+		batch, err := c.Fetch(int(min(left, growBatch)), jetstream.FetchMaxWait(growWait))
 		if err != nil {
 			return copied, errors.Join(err, g.Wait())
 		}
-		if left == 0 {
-			break
+		var n int
+		n, left, err = s.copyBatch(ctx, batch, bucket, g)
+		copied += n
+		if err != nil {
+			return copied, errors.Join(err, g.Wait())
 		}
 	}
 	return copied, g.Wait()
 }
 
-// copyBatch reads some records and lets g write them; left is how many there
-// are after those.
+// copyBatch lets g write the records of a batch; left is how many there are
+// after those.
 func (s *Store) copyBatch(
-	ctx context.Context, c jetstream.Consumer, bucket string, g *errgroup.Group,
+	ctx context.Context, batch jetstream.MessageBatch, bucket string, g *errgroup.Group,
 ) (n int, left uint64, err error) {
-	batch, err := c.Fetch(growBatch, jetstream.FetchMaxWait(growWait))
-	if err != nil {
-		return 0, 0, err
-	}
 	write := s.copyRecord
 	if bucket == CountersBucket {
 		write = s.copyCounter
 	}
-	left = 1 // unless a record says otherwise
 	for m := range batch.Messages() {
 		meta, err := m.Metadata()
 		if err != nil {
@@ -138,9 +156,7 @@ func (s *Store) copyBatch(
 		age := time.Since(meta.Timestamp)
 		g.Go(func() error { return write(ctx, m, age) })
 	}
-	if n == 0 {
-		left = 0 // what was left has expired
-	}
+	// None at all: what was left has expired.
 	return n, left, batch.Error()
 }
 

@@ -22,6 +22,8 @@ type heartbeat struct {
 	Uptime  time.Duration `json:"uptime_ns"`
 	// Owner: the node takes exchanges for others.
 	Owner bool `json:"owner,omitempty"`
+	// Growing: the node brings what it kept while it was alone.
+	Growing bool `json:"growing,omitempty"`
 	// At is the store's clock as the node knew it when it sent this, and Error
 	// its bound; both zero before the node is synced.
 	At    counter.Instant `json:"at,omitempty"`

@@ -2,16 +2,12 @@ package kvstore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"golang.org/x/sync/errgroup"
-
-	"github.com/headgate-io/headgate/ratelimit"
 )
 
 // Bounds of joining. One attempt of each step is bounded; how often it is made
@@ -66,6 +62,7 @@ func (s *Store) prepare() (connect func(context.Context) (*nats.Conn, error), er
 
 // run joins, then sends heartbeats until ctx ends.
 func (s *Store) run(ctx context.Context, connect func(context.Context) (*nats.Conn, error)) {
+	defer s.sleepAlone()
 	began := time.Now()
 	if err := s.join(ctx, connect); err != nil {
 		return // ctx ended
@@ -84,9 +81,9 @@ func (s *Store) join(ctx context.Context, connect func(context.Context) (*nats.C
 	}{
 		{"connect", func(ctx context.Context) error { return s.connect(ctx, connect) }},
 		{"buckets", inTime(s.openBuckets)},
-		{"growth", s.grow},
-		{"secret", inTime(s.findSecret)},
 		{"heartbeat", s.firstHeartbeat},
+		{"growth", s.grow},
+		{"secret", s.findSecret},
 		{"exchanges", s.openFront},
 	} {
 		s.step.Store(&joinStep{name: st.name})
@@ -154,86 +151,12 @@ func connState(nc *nats.Conn) error {
 	return fmt.Errorf("connection is %s: %w", nc.Status(), nats.ErrDisconnected)
 }
 
-// openBuckets makes or repairs the buckets and checks that they can be used.
-func (s *Store) openBuckets(ctx context.Context) error {
-	g, ctx := errgroup.WithContext(ctx)
-	for _, b := range bucketNames() {
-		g.Go(func() error {
-			info, err := openBucket(ctx, s.link.Load().js, b, s.cfg.EffectiveReplicas())
-			if err != nil {
-				return err
-			}
-			return s.usable(b, info)
-		})
-	}
-	err := g.Wait()
-	s.buckets.Store(&err)
-	s.refuse(err)
-	return err
-}
-
-// usable checks that the bucket has its replicas and a leader, and that this
-// node's own replica is up to date.
-func (s *Store) usable(bucket string, info *jetstream.StreamInfo) error {
-	want := s.cfg.EffectiveReplicas()
-	switch {
-	case info.Config.Replicas < want:
-		return fmt.Errorf("bucket %s has %d replicas, wants %d: %w", bucket, info.Config.Replicas, want, errBucketNotReady)
-	case want > 1 && (info.Cluster == nil || info.Cluster.Leader == ""):
-		return fmt.Errorf("bucket %s has no leader: %w", bucket, errBucketNotReady)
-	case s.server != nil && holds(info, s.cfg.NodeName) && !s.server.current(streamPrefix+bucket):
-		return fmt.Errorf("bucket %s is not up to date on this server: %w", bucket, errBucketNotReady)
-	}
-	return nil
-}
-
-// holds reports whether the server of that name has a replica.
-func holds(info *jetstream.StreamInfo, name string) bool {
-	if info.Cluster == nil {
-		return true
-	}
-	for _, r := range info.Cluster.Replicas {
-		if r.Name == name {
-			return true
-		}
-	}
-	return info.Cluster.Leader == name
-}
-
-// refuse makes exchanges fail while the buckets belong to a newer release.
-func (s *Store) refuse(err error) {
-	if !errors.Is(err, ratelimit.ErrNewerFormat) {
-		if err == nil {
-			s.refused.Store(nil)
-		}
-		return
-	}
-	away := fmt.Errorf("%w: %w", ratelimit.ErrUnavailable, err)
-	s.refused.Store(&away)
-}
-
-// verify looks at the buckets again after a heartbeat: now and then when all is
-// well, each time when something was wrong with them or heartbeats fail (one
-// lost heartbeat aside).
-func (s *Store) verify(ctx context.Context, beat error) {
-	was := s.buckets.Load()
-	if beat != nil && s.nodes.health() == nil {
-		return
-	}
-	if beat == nil && *was == nil && time.Since(s.verified) < verifyEvery {
-		return
-	}
-	s.verified = time.Now()
-	look, cancel := context.WithTimeout(ctx, attemptFirst)
-	defer cancel()
-	err := s.openBuckets(look)
-	if err != nil && *was == nil && ctx.Err() == nil {
-		s.log.Warn("buckets", "error", err)
-	}
-}
-
 func (s *Store) findSecret(ctx context.Context) error {
-	return s.secret.find(ctx, s.link.Load().js, s.log)
+	settled := func() bool { return true }
+	if s.cfg.Cluster.Enabled() {
+		settled = func() bool { return s.nodes.members.gathered(len(s.cfg.Cluster.Routes)) }
+	}
+	return s.secret.find(ctx, s.link.Load().js, settled, s.log)
 }
 
 func (s *Store) firstHeartbeat(ctx context.Context) error {

@@ -119,6 +119,19 @@ func (m *members) settle() {
 	m.owners.Store(&owners)
 }
 
+// gathered reports whether as many nodes are there as wanted and none of them
+// is still copying what it kept while it was alone.
+func (m *members) gathered(wanted int) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, n := range m.nodes {
+		if n.beat.Growing {
+			return false
+		}
+	}
+	return len(m.nodes) >= wanted
+}
+
 // offsets lists those that would put this node on the clocks of other synced
 // nodes.
 func (m *members) offsets() []int64 {

@@ -35,6 +35,7 @@ type nodes struct {
 
 	phase atomic.Pointer[string]
 	owner atomic.Bool   // takes exchanges for others
+	grows atomic.Bool   // see heartbeat.Growing
 	kick  chan struct{} // a heartbeat is wanted now
 
 	result atomic.Pointer[beatResult] // of the last heartbeat; nil before the first
@@ -257,6 +258,7 @@ func (n *nodes) current() heartbeat {
 		Phase:   *n.phase.Load(),
 		Version: n.version,
 		Uptime:  time.Since(n.started),
+		Growing: n.grows.Load(),
 	}
 	b.Owner = n.owner.Load() && b.Phase != PhaseDraining
 	if n.clock.synced() {

@@ -41,6 +41,9 @@ type Store struct {
 	cancel  func()        // ends what Start began
 	done    chan struct{} // closed when that has ended; nil before Start
 	stopped bool
+	// alone runs on what this node kept before it became a member, until that
+	// is copied. Only the goroutine of Start uses it.
+	alone *embedded
 	// verified is when the buckets were last looked at. Only the goroutine of
 	// Start uses it.
 	verified time.Time
