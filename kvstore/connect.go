@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"os"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -101,6 +102,10 @@ func (c Credentials) option() (nats.Option, error) {
 	case c.Token != "":
 		return nats.Token(c.Token), nil
 	case c.CredsFile != "":
+		// It is read again at each connection, for it is renewed in place.
+		if _, err := os.Stat(c.CredsFile); err != nil {
+			return nil, fmt.Errorf("kvstore: Credentials.CredsFile: %w", err)
+		}
 		return nats.UserCredentials(c.CredsFile), nil
 	case c.NKeyFile != "":
 		o, err := nats.NkeyOptionFromSeed(c.NKeyFile)

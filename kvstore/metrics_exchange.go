@@ -18,19 +18,19 @@ type settlerMetrics struct {
 func newSettlerMetrics(f promauto.Factory) settlerMetrics {
 	return settlerMetrics{
 		reads: f.NewCounter(prometheus.CounterOpts{
-			Name: "headgate_counter_reads_total",
+			Name: "headgate_record_reads_total",
 			Help: "Reads of counters from the store.",
 		}),
 		writes: f.NewCounter(prometheus.CounterOpts{
-			Name: "headgate_counter_writes_total",
+			Name: "headgate_record_writes_total",
 			Help: "Writes of counters to the store, one for all exchanges that waited for the counter.",
 		}),
 		conflicts: f.NewCounter(prometheus.CounterOpts{
-			Name: "headgate_counter_conflicts_total",
+			Name: "headgate_record_conflicts_total",
 			Help: "Writes of counters that another writer was faster than; they were decided and written again.",
 		}),
 		doubts: f.NewCounter(prometheus.CounterOpts{
-			Name: "headgate_counter_doubts_total",
+			Name: "headgate_record_doubts_total",
 			Help: "Writes of counters that the store did not acknowledge in time.",
 		}),
 	}
