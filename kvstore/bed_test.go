@@ -20,6 +20,10 @@ import (
 // bedWait bounds every wait for a server of a test.
 const bedWait = 30 * time.Second
 
+// patientAttempt is for tests in which no attempt gets lost but on purpose: on a
+// loaded machine 100 ms pass without anybody's fault.
+const patientAttempt = 2 * time.Second
+
 // bed is a counters bucket on real servers in this process, without the rest
 // of a [Store] around it.
 type bed struct {
@@ -148,7 +152,7 @@ func (b *bed) jetStream(tb testing.TB, i int) jetstream.JetStream {
 func (b *bed) settler(tb testing.TB, node string) *settler {
 	tb.Helper()
 	s := newSettler(b.jetStream(tb, int(xxhash.Sum64String(node)%uint64(len(b.servers)))), b.stream,
-		storetest.NewClock(), settlerConfig{Node: node}, newMetrics(nil))
+		storetest.NewClock(), settlerConfig{Node: node, Attempt: patientAttempt}, newMetrics(nil))
 	tb.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), bedWait)
 		defer cancel()

@@ -159,8 +159,9 @@ func writeFault(err error) error {
 	}
 }
 
-// passing reports whether an unavailable store may be back within one attempt:
-// a stream that changes its leader has nobody to answer for some milliseconds.
+// passing reports whether an unavailable store may be back soon: a stream that
+// changes its leader has nobody to answer for some milliseconds.
 func passing(err error) bool {
-	return errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, nats.ErrNoResponders)
+	return errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, nats.ErrNoResponders) ||
+		errors.Is(err, context.DeadlineExceeded)
 }

@@ -30,6 +30,7 @@ func (l *lossy) PublishMsg(ctx context.Context, m *nats.Msg, opts ...jetstream.P
 // lossySettler is a settler on such a wire.
 func (b *bed) lossySettler(t *testing.T, publish func(send func() (*jetstream.PubAck, error)) (*jetstream.PubAck, error)) *settler {
 	s := b.settler(t, "lossy")
+	s.cfg.Attempt = attemptDefault
 	s.bucket.js = &lossy{JetStream: s.bucket.js, publish: publish}
 	return s
 }
@@ -142,6 +143,7 @@ func TestErrorIdentity(t *testing.T) {
 		t.Run(fmt.Sprintf("%d servers", size), func(t *testing.T) {
 			b := newBed(t, size)
 			s := b.settler(t, "a")
+			s.cfg.Attempt = attemptDefault
 			key := ratelimit.Key("f.v.account.errors")
 			x := needs(key, perDay(10), 1)
 			if _, err := s.Exchange(t.Context(), x); err != nil {

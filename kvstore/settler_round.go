@@ -18,11 +18,16 @@ const (
 	// between and any part of it may be waited.
 	pauseLeast = time.Millisecond
 	pauseMost  = 32 * time.Millisecond
+	// patienceAttempts is how many times as long as one attempt a store may be
+	// unavailable before callers are told so: a hand-over of leadership loses
+	// the attempt in flight, and the next one is for the new leader.
+	patienceAttempts = 3
 	// triesMost bounds the conflicts in a row, for callers without a deadline.
 	triesMost = 100
-	// doubtTries bounds the attempts to find out what became of a write that
-	// was not acknowledged.
-	doubtTries = 5
+	// doubtAttempts is how many times as long as one attempt it may take to
+	// find out what became of a write that was not acknowledged, for callers
+	// without a deadline.
+	doubtAttempts = 10
 )
 
 // round is one worker's way through one line. Only that worker uses it.
@@ -196,8 +201,8 @@ func (r *round) release() {
 	}
 }
 
-// patience passes an error on, unless it may pass by itself within an attempt:
-// then it pauses and returns nil for another step.
+// patience passes an error on, unless it may pass by itself: then it pauses and
+// returns nil for another step.
 func (r *round) patience(err error) error {
 	if !passing(err) {
 		return err
@@ -205,7 +210,7 @@ func (r *round) patience(err error) error {
 	if r.failing.IsZero() {
 		r.failing = time.Now()
 	}
-	if time.Since(r.failing) >= r.settler.cfg.Attempt {
+	if time.Since(r.failing) >= patienceAttempts*r.settler.cfg.Attempt {
 		return err
 	}
 	return r.pause()

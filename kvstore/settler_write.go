@@ -83,7 +83,8 @@ func (r *round) send(l letter) error {
 // stands as it was.
 func (r *round) resolve(l letter, d decision, cause error) error {
 	r.settler.metrics.doubts.Inc()
-	for try := 0; try < doubtTries && r.awaited(); try++ {
+	began := time.Now()
+	for try := 0; r.awaited() && time.Since(began) < doubtAttempts*r.settler.cfg.Attempt; try++ {
 		if try > 0 && r.pause() != nil {
 			break
 		}
