@@ -83,20 +83,22 @@ func (l *Limiter) apply(c *cell, f *flight, g Grant) {
 	now := max(l.clock.Now(), g.At)
 	w.took = time.Since(f.started)
 	l.metrics.settled(f.x, g)
+	if c.mode(f.plan) == Delayed {
+		c.watchOthers(f.plan, g, l.cfg.SyncInterval)
+	}
 	w.flying, w.view, w.share = nil, nil, nil
-	c.seen, c.seenAt, c.known = g.State, g.At, true
+	c.seen, c.seenAt, c.known, c.failing = g.State, g.At, true, false
 	c.denial.Store(nil)
 	l.look(c)
-	if f.plan.policy.Consistency == Delayed {
-		l.serveLocally(c, f, now)
-		c.keep(l, f, g, g.Units, now)
-		return
-	}
 	left, denied := w.serve(f, g, c.seen.Available(f.plan.rates, now), &c.seen, now)
 	c.keep(l, f, g, left, now)
 	if len(w.returns) == 0 && c.plan.Load() == f.plan {
-		state := c.seen
-		c.denial.Store(newDenial(&state, f.plan, now, denied))
+		state := c.viewAt(f.plan, now).Clone()
+		d := newDenial(&state, f.plan, now, denied)
+		if d != nil {
+			d.asked.Store(len(f.batch) > 0)
+		}
+		c.denial.Store(d)
 	}
 }
 
@@ -128,19 +130,6 @@ func (w *work) serve(f *flight, g Grant, remaining int64, state *counter.Counter
 	return left, denied
 }
 
-// serveLocally lets those who waited for the counter to be read decide by it.
-func (l *Limiter) serveLocally(c *cell, f *flight, now counter.Instant) {
-	for _, wt := range f.batch {
-		switch {
-		case wt.gone:
-		case wt.cost == 0:
-			wt.done <- verdict{outcome: taken}
-		default:
-			wt.done <- c.decideLocally(l, f.plan, now, wt.cost, 1, false)
-		}
-	}
-}
-
 // keep makes a lease of granted units that nobody waited for, or hands them
 // back where there can be none. The lock is held.
 func (c *cell) keep(l *Limiter, f *flight, g Grant, units int64, now counter.Instant) {
@@ -149,7 +138,7 @@ func (c *cell) keep(l *Limiter, f *flight, g Grant, units int64, now counter.Ins
 	}
 	w := c.work
 	until := g.Until.Add(-l.clock.Error())
-	leased := f.plan.policy.Consistency == Leased && c.plan.Load() == f.plan && !c.transient
+	leased := c.mode(f.plan) == Leased && c.plan.Load() == f.plan
 	if !leased || w.held || l.stopping.Load() || until <= now {
 		w.giveBack(units, g.Until)
 		return
@@ -179,6 +168,7 @@ func (l *Limiter) fail(c *cell, f *flight, err error) (again bool) {
 	}
 	w.posts = append(w.flying, w.posts...)
 	w.flying, w.view = nil, nil
+	c.failing = true
 	l.metrics.failures.Inc()
 	l.failed.Store(c)
 	l.look(c)

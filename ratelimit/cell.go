@@ -21,8 +21,7 @@ type cell struct {
 	// used is the limiter's epoch in which the cell was last asked.
 	used atomic.Uint32
 	tier Tier
-	// transient cells are not kept: the node has too many already. They ask for
-	// nothing ahead.
+	// transient cells are not kept: the node has too many already.
 	transient bool
 
 	mu   sync.Mutex
@@ -32,7 +31,10 @@ type cell struct {
 	seen   counter.Counter
 	seenAt counter.Instant
 	known  bool
-	active bool // on the limiter's list of cells to look after
+	// failing says that the last exchange failed: what is known is no longer
+	// in step with the other nodes.
+	failing bool
+	active  bool // on the limiter's list of cells to look after
 }
 
 // work is the part of a cell that only a busy one needs.
@@ -50,7 +52,8 @@ type work struct {
 	view       *counter.Counter
 	share      *bucketShare
 	demand     demand
-	held       bool // an operator holds the counter; nothing is granted
+	others     float64 // units that the other nodes admit per sync interval (delayed)
+	held       bool    // an operator holds the counter; nothing is granted
 }
 
 // demand estimates how fast a cell's units are spent.
@@ -112,6 +115,15 @@ func (c *cell) take(l *Limiter, p *plan, now counter.Instant, cost int64) verdic
 	return verdict{}
 }
 
+// mode is how the cell keeps its counter. One that is not kept cannot hold what
+// it leased or admitted: it is exact.
+func (c *cell) mode(p *plan) Consistency {
+	if c.transient {
+		return Exact
+	}
+	return p.policy.Consistency
+}
+
 // busy returns the cell's work, which it makes when there is none. The lock is
 // held.
 func (c *cell) busy() *work {
@@ -145,7 +157,8 @@ func (c *cell) retireAll(now counter.Instant) {
 }
 
 // retire ends a lease: charged units that nobody took are to be handed back,
-// uncharged ones that were taken are to be posted. The lock is held.
+// uncharged ones that were taken are to be posted, both to where the lease ends:
+// held a little too long, never let go too soon. The lock is held.
 func (c *cell) retire(ls *lease, now counter.Instant) {
 	if ls == nil {
 		return
@@ -157,7 +170,7 @@ func (c *cell) retire(ls *lease, now counter.Instant) {
 		w.giveBack(left, ls.charged)
 		return
 	}
-	ls.charged = min(now, ls.until)
+	ls.charged = ls.until
 	c.post(ls.granted-left, ls.charged, now)
 }
 

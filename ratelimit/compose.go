@@ -36,6 +36,10 @@ type flight struct {
 // nothing to say and nobody waits. The lock is held.
 func (c *cell) compose(l *Limiter, now counter.Instant) *flight {
 	p, w := c.plan.Load(), c.busy()
+	mode := c.mode(p)
+	if !w.due(mode) && !l.stopping.Load() {
+		return nil
+	}
 	if ls := c.lease.Load(); ls != nil && (!ls.live(now) || ls.charged == 0) {
 		c.lease.Store(nil)
 		c.retire(ls, now)
@@ -45,14 +49,11 @@ func (c *cell) compose(l *Limiter, now counter.Instant) *flight {
 	}
 	f := &flight{plan: p, batch: w.takeBatch()}
 	ahead := w.ahead || len(f.batch) > 0
-	f.x = Exchange{Rates: p.rates, Returns: w.returns, Posts: w.posts}
-	if p.policy.Consistency != Delayed {
-		f.x.Needs = needs(f.batch)
-	}
-	if p.policy.Consistency == Leased {
+	f.x = Exchange{Rates: p.rates, Returns: w.returns, Posts: w.posts, Needs: needs(f.batch)}
+	if mode == Leased {
 		rate := c.rate(p, f.x, now)
 		f.x.Life = w.life(p, rate)
-		if ahead && !c.transient {
+		if ahead {
 			f.x.Want = c.want(rate, f.x.Life)
 		}
 	}
@@ -61,6 +62,13 @@ func (c *cell) compose(l *Limiter, now counter.Instant) *flight {
 	}
 	c.send(l, f)
 	return f
+}
+
+// due reports whether there is a reason for an exchange now. What a delayed cell
+// has to post waits for the next sync.
+func (w *work) due(mode Consistency) bool {
+	return w.refresh || w.ahead || w.held || len(w.queue) > 0 || len(w.returns) > 0 ||
+		(mode != Delayed && len(w.posts) > 0)
 }
 
 // composeHeld is compose for a counter that an operator holds: it hands back

@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"math"
 	"time"
 
 	"github.com/headgate-io/headgate/ratelimit/counter"
@@ -11,23 +12,53 @@ import (
 // counter as last seen, aged to now, with its own unposted admissions charged to
 // it. What was taken from such a lease is posted.
 
-// decideLocally takes cost units from a lease that the node grants itself.
-// share is the number of nodes that share what is available: 1 when the store
-// answers. The lock is held.
-func (c *cell) decideLocally(l *Limiter, p *plan, now counter.Instant, cost, share int64, degraded bool) verdict {
+// decideDelayed takes cost units from a lease that the node grants itself, of
+// what the other nodes are not expected to take meanwhile. It reports false for
+// the last units of a counter that other nodes spend too: nodes that see the
+// same unit would all take it, so those are asked of the store.
+// The lock is held.
+func (c *cell) decideDelayed(l *Limiter, p *plan, now counter.Instant, cost int64) (verdict, bool) {
+	view := c.lookLocally(p, now)
+	free := view.Available(p.rates, now)
+	spare := free - c.work.expected()
+	switch {
+	case spare >= cost:
+		c.lease.Store(c.selfGrant(view, p, now, spare, false))
+		l.look(c)
+		return c.takeLocked(now, cost), true
+	case free >= cost && free <= aheadFrom:
+		return verdict{}, false
+	}
+	return c.refuseLocally(l, p, view, now, cost, free, false), true
+}
+
+// decideAlone takes cost units from a lease that the node grants itself while
+// the store is away: its share of what there was. The lock is held.
+func (c *cell) decideAlone(l *Limiter, p *plan, now counter.Instant, cost int64) verdict {
 	c.rotate(now, cost)
 	if v := c.takeLocked(now, cost); v.outcome == taken {
 		return v
 	}
-	c.retire(c.lease.Swap(nil), now)
-	view := c.viewAt(p, now)
-	free := c.allowance(p, view, now, share)
-	if free >= cost {
-		c.lease.Store(c.selfGrant(view, p, now, free, degraded))
-		l.look(c)
-		return c.takeLocked(now, cost)
+	view := c.lookLocally(p, now)
+	free := c.allowance(p, view, now, int64(max(1, l.nodes())))
+	if free < cost {
+		return c.refuseLocally(l, p, view, now, cost, free, true)
 	}
+	c.lease.Store(c.selfGrant(view, p, now, free, true))
+	l.look(c)
+	return c.takeLocked(now, cost)
+}
+
+// lookLocally ends the current lease and returns the view without it.
+func (c *cell) lookLocally(p *plan, now counter.Instant) *counter.Counter {
+	c.retire(c.lease.Swap(nil), now)
+	return c.viewAt(p, now)
+}
+
+func (c *cell) refuseLocally(l *Limiter, p *plan, view *counter.Counter, now counter.Instant, cost, free int64, degraded bool) verdict {
 	d := localDenial(view, p, now, cost, free, degraded, l.cfg.SyncInterval)
+	d.asked.Store(true)
+	l.look(c)
 	c.denial.Store(d)
 	return d.verdict(p, now, cost)
 }
@@ -91,7 +122,7 @@ func (c *cell) allowance(p *plan, view *counter.Counter, now counter.Instant, sh
 	}
 	w := c.busy()
 	if w.share == nil {
-		w.share = newBucketShare(p, &c.seen, now, share)
+		w.share = newBucketShare(p, &c.seen, view, now, share)
 	}
 	free := w.share.available(now)
 	for _, r := range p.rates {
@@ -105,6 +136,46 @@ func (c *cell) allowance(p *plan, view *counter.Counter, now counter.Instant, sh
 	return max(0, free)
 }
 
+// othersFade is how much of the most that the other nodes took in a sync
+// interval still counts an interval later.
+const othersFade = 0.9
+
+// watchOthers notes what the other nodes admitted since the counter was last
+// seen, per sync interval. The lock is held; seen and flying are those of before
+// the grant.
+func (c *cell) watchOthers(p *plan, g Grant, sync time.Duration) {
+	span := g.At.Sub(c.seenAt)
+	if !c.known || span <= 0 {
+		return
+	}
+	before := c.seen.Clone()
+	for _, post := range c.work.flying {
+		before.Post(p.rates, post.Units, post.At, g.At)
+	}
+	free := before.Available(p.rates, g.At)
+	others := max(0, free-g.State.Available(p.rates, g.At))
+	fresh := float64(others) * min(1, sync.Seconds()/span.Seconds())
+	if fresh < c.work.others && free <= min(c.work.expected(), aheadFrom) {
+		return // nobody took from what was left: that says nothing of what they want
+	}
+	c.work.others = max(fresh, othersFade*c.work.others)
+}
+
+// quietOthers is below how many units per sync interval the other nodes count as
+// not spending at all.
+const quietOthers = 0.05
+
+// expected is how many units the other nodes may have taken unseen, and may take
+// until they are seen: what they post was admitted up to two sync intervals ago,
+// and this node's next look is one away. One more is for their last units, which
+// they take from the store.
+func (w *work) expected() int64 {
+	if w.others < quietOthers {
+		return 0
+	}
+	return int64(math.Ceil(3*w.others)) + 1
+}
+
 // bucketShare is a node's part of a counter's token buckets. They refill by
 // themselves, so a node's part must refill at its part of the rate: it is a
 // bucket of its own, as full as the node's part was when the store went away.
@@ -113,7 +184,7 @@ type bucketShare struct {
 	state counter.Counter
 }
 
-func newBucketShare(p *plan, seen *counter.Counter, now counter.Instant, share int64) *bucketShare {
+func newBucketShare(p *plan, seen, view *counter.Counter, now counter.Instant, share int64) *bucketShare {
 	b := &bucketShare{}
 	for _, r := range p.rates {
 		if r.Algorithm != counter.TokenBucket {
@@ -126,7 +197,9 @@ func newBucketShare(p *plan, seen *counter.Counter, now counter.Instant, share i
 		}
 		b.rates = append(b.rates, part)
 		one := []counter.Rate{part}
-		b.state.Charge(one, part.Capacity()-seen.AvailableOf(r, now)/share, now, now)
+		free := seen.AvailableOf(r, now)
+		own := free - view.AvailableOf(r, now)
+		b.state.Charge(one, part.Capacity()-free/share+own, now, now)
 	}
 	return b
 }

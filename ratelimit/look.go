@@ -75,9 +75,7 @@ func (l *Limiter) stand(ctx context.Context, c *cell, p *plan) (stand, error) {
 	if ls := c.work.next; ls.live(s.now) {
 		s.own += ls.units()
 	}
-	if !c.active {
-		c.work = nil
-	}
+	l.look(c) // and when nothing else is going on, the cell comes to rest
 	return s, nil
 }
 

@@ -14,6 +14,10 @@ const nearLimit = 10
 // a cell has fallen idle, so that what it leased ahead goes back at once.
 const goneAfter = 3
 
+// restAfter is how many ticks in a row a cell is not asked before it comes to
+// rest and forgets what only a busy one needs.
+const restAfter = 10
+
 // settleLoop looks after the cells that owe something or are being asked, every
 // sync interval, and forgets those that nobody uses.
 func (l *Limiter) settleLoop() {
@@ -68,15 +72,17 @@ func (l *Limiter) visit(c *cell) (again bool) {
 	c.endLeases(now, idle && w.demand.over(l.cfg.SyncInterval))
 	asked := false
 	if d := c.denial.Load(); d != nil {
-		asked = d.asked.Swap(false)
+		if asked = d.asked.Swap(false); asked {
+			w.demand.quiet = 0
+		}
 	}
 	stale := now.Sub(c.seenAt) >= l.cfg.SyncInterval/2
-	delayed := p.policy.Consistency == Delayed && !idle
-	w.refresh = w.refresh || (asked && stale) || delayed
+	delayed := c.mode(p) == Delayed && w.demand.quiet < restAfter
+	w.refresh = w.refresh || (asked && stale) || delayed || (c.mode(p) == Delayed && c.owed() > 0)
 	if w.refresh || c.owed() > 0 {
 		l.enqueue(c)
 	}
-	if !idle || asked || w.queued || w.held || c.owed() > 0 || c.lease.Load() != nil || w.next != nil {
+	if w.demand.quiet < restAfter || w.queued || w.held || c.owed() > 0 || c.lease.Load() != nil || w.next != nil {
 		return true
 	}
 	c.rest(p)
@@ -88,7 +94,7 @@ func (c *cell) rest(p *plan) {
 	c.active, c.work = false, nil
 	// A delayed decision rests on a state that is synced as long as the cell is
 	// asked; after a rest it is read anew.
-	c.known = c.known && p.policy.Consistency != Delayed
+	c.known = c.known && c.mode(p) != Delayed
 }
 
 // endLeases ends the leases that are past their end, and with all also those
@@ -154,7 +160,7 @@ func (l *Limiter) enqueue(c *cell) {
 func (l *Limiter) askAhead(c *cell) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.transient || c.plan.Load().policy.Consistency != Leased {
+	if c.mode(c.plan.Load()) != Leased {
 		return
 	}
 	c.busy().ahead = true
@@ -198,6 +204,7 @@ func (l *Limiter) probe(c *cell) {
 		return
 	}
 	w.queued = true
+	l.look(c)
 	c.mu.Unlock()
 	for again := l.exchangeOnce(c, true); again; {
 		again = l.exchangeOnce(c, false)

@@ -9,8 +9,8 @@ import (
 // a little too long rather than let go too soon.
 const maxPosts = 256
 
-// post notes units that were admitted at `at` without a charge. The lock is
-// held.
+// post notes units that were admitted no later than `at` without a charge. The
+// lock is held.
 func (c *cell) post(units int64, at, now counter.Instant) {
 	if units <= 0 {
 		return
@@ -63,6 +63,9 @@ func (c *cell) owed() int64 {
 		return 0
 	}
 	var units int64
+	if ls := c.lease.Load(); ls != nil && ls.charged == 0 {
+		units += ls.spent()
+	}
 	for _, r := range c.work.returns {
 		units += r.Units
 	}

@@ -53,8 +53,11 @@ func (l *Limiter) decideLocked(c *cell, p *plan, now counter.Instant, cost int64
 		return l.degrade(c, p, now, cost), true
 	case held:
 		return verdict{}, false
-	case p.policy.Consistency == Delayed && c.known:
-		return c.decideLocally(l, p, now, cost, 1, false), true
+	case c.mode(p) == Delayed && c.known:
+		if c.failing {
+			return l.degrade(c, p, now, cost), true
+		}
+		return c.decideDelayed(l, p, now, cost)
 	}
 	return verdict{}, false
 }
@@ -114,7 +117,9 @@ func (l *Limiter) degrade(c *cell, p *plan, now counter.Instant, cost int64) ver
 	case FailDeny:
 		return verdict{outcome: refused, retry: l.cfg.ProbeInterval, degraded: true}
 	default:
-		share := int64(max(1, l.nodes()))
-		return c.decideLocally(l, p, now, cost, share, true)
+		if c.transient { // it is new with every invocation, and so would its share be
+			return verdict{outcome: refused, retry: l.cfg.ProbeInterval, degraded: true}
+		}
+		return c.decideAlone(l, p, now, cost)
 	}
 }

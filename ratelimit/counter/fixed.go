@@ -54,13 +54,13 @@ func (w *Window) refundFixed(n int64, until Instant) {
 }
 
 // postFixed counts n units admitted at `at`. What belongs to a window that is
-// over is charged to no other.
-func (w *Window) postFixed(n int64, at, now Instant) {
+// over is charged to no other. The window that it opens may be over by now: it
+// is kept all the same, so that a later post which fell into it opens none.
+func (w *Window) postFixed(n int64, at Instant) {
 	switch {
 	case w.isOpen(at):
 		w.setFixed(addSat(w.Owed, n))
-	case w.Opened != 0 && at < w.Opened:
-	case addSat(int64(at), int64(w.Period)) > int64(now):
+	case w.Opened == 0 || at >= w.closes():
 		w.Opened = at
 		w.setFixed(n)
 	}

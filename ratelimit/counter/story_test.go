@@ -159,8 +159,9 @@ func TestSlidingRareDeeds(t *testing.T) {
 			{65 * time.Second, post(2, 3*time.Second), 5, 5, now}, // over
 			{65 * time.Second, post(2, 5*time.Second), 3, 5, 66 * time.Second},
 			{65 * time.Second, post(7, 64*time.Second), 0, 1, 125 * time.Second},
-			{65 * time.Second, post(1, 99*time.Second), 0, 1, 125 * time.Second}, // counts as now
-			{126 * time.Second, look, 5, 5, now},
+			{65 * time.Second, post(1, 99*time.Second), 0, 1, 125 * time.Second}, // a slice ahead at most
+			{126 * time.Second, look, 4, 5, 127 * time.Second},
+			{127 * time.Second, look, 5, 5, now},
 		})
 	})
 	t.Run("extra units leave with the slice they were granted in", func(t *testing.T) {
@@ -254,8 +255,8 @@ func TestTokenBucketStories(t *testing.T) {
 			{100 * ms, giveBack(4, 100*ms), 5, 10, 600 * ms},
 			{400 * ms, giveBack(4, 100*ms), 9, 10, 500 * ms}, // 3 of the 4 have drained
 			{400 * ms, giveBack(9, 400*ms), 10, 10, now},
-			{time.Second, post(8, 500*ms), 7, 10, 1300 * ms},
-			{time.Second, post(8, 100*ms), 7, 10, 1300 * ms}, // drained
+			{time.Second, post(8, 100*ms), 10, 10, now},      // drained by now
+			{time.Second, post(8, 500*ms), 3, 10, 1700 * ms}, // on top of the 4 that were left then
 		})
 	})
 	t.Run("extra units never make more than a burst", func(t *testing.T) {

@@ -48,17 +48,16 @@ func (w *Window) charge(r Rate, n int64, now, until Instant) {
 	}
 }
 
-// post adds n units that were admitted at `at`, no later than now.
+// post adds n units that were admitted no later than `at`.
 func (w *Window) post(r Rate, n int64, at, now Instant) {
 	switch r.Algorithm {
 	case Sliding:
-		w.postSliding(n, at, now)
+		w.postSliding(n, min(at, now.Add(r.Slice())), now)
 	case Fixed:
-		w.postFixed(n, at, now)
+		w.postFixed(n, min(at, now))
 	case TokenBucket:
-		if left := undrained(r, n, at, now); left > 0 {
-			w.addBucket(r, left, now)
-		}
+		// From there on it drains as any level does.
+		w.addBucket(r, n, max(min(at, now), w.Opened))
 	}
 }
 

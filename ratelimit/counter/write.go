@@ -25,21 +25,24 @@ func (c *Counter) Charge(rates []Rate, n int64, now, until Instant) {
 }
 
 // Post counts n units that were admitted at `at` without a charge: in the
-// window that `at` belongs to, and not at all where that is over. Of a token
-// bucket they are less what has drained since, in whole units. An `at` after now
-// counts as now. Posts may exceed the rates. n <= 0 changes nothing.
+// window that `at` belongs to, and not at all where that is over. A token bucket
+// has drained them since `at`, or since it was last changed if that is later.
+// Several posts are made in the order of their instants; prune the counter after
+// the last. An `at` after now counts as now, but for a sliding rate, which takes
+// it up to a slice ahead, as it takes the end of a lease. Posts may exceed the
+// rates. n <= 0 changes nothing.
 func (c *Counter) Post(rates []Rate, n int64, at, now Instant) {
 	if n <= 0 {
 		return
 	}
 	c.Seen = c.notBefore(now)
-	at = min(max(at, dawn), c.Seen)
+	at = max(at, dawn)
 	for _, r := range rates {
 		if r.countable() {
 			c.ensure(r).post(r, n, at, c.Seen)
 		}
 	}
-	c.Prune(rates, c.Seen)
+	c.prune(rates, min(at, c.Seen))
 }
 
 // Refund takes back n units of a [Counter.Charge] with the same until (the
@@ -79,16 +82,23 @@ func (c *Counter) Credit(rates []Rate, n int64, now Instant) {
 
 // Prune drops what no longer matters at now: slots that left their ring, windows
 // that hold nothing, and, beyond [MaxWindows], the oldest windows that no rate
-// needs. Every other method that changes a counter does so by itself.
+// needs. Every other method that changes a counter but [Counter.Post] does so by
+// itself.
 func (c *Counter) Prune(rates []Rate, now Instant) {
 	c.Seen = c.notBefore(now)
+	c.prune(rates, c.Seen)
+}
+
+// prune drops the windows that no longer matter at an instant, which is not
+// after Seen.
+func (c *Counter) prune(rates []Rate, at Instant) {
 	for i := range c.Windows {
 		if w := &c.Windows[i]; w.Algorithm == Sliding {
 			w.trim(c.Seen)
 		}
 	}
 	c.Windows = slices.DeleteFunc(c.Windows, func(w Window) bool {
-		return w.gone(w.drain(rates)) <= c.Seen
+		return w.gone(w.drain(rates)) <= at
 	})
 	excess := len(c.Windows) - MaxWindows
 	if excess <= 0 {

@@ -59,13 +59,14 @@ func (p Plan) Faults(seed uint64) FaultFunc {
 	return func(ratelimit.Exchange) Fault {
 		mu.Lock()
 		defer mu.Unlock()
-		return p.draw(rng)
+		return p.Draw(rng)
 	}
 }
 
-// draw takes the same number of values from rng whatever it draws, so that a
-// changed plan does not shift the faults behind it.
-func (p Plan) draw(rng *rand.Rand) Fault {
+// Draw draws one fault from the plan. It takes the same number of values from
+// rng whatever it draws, so that a changed plan does not shift the faults behind
+// it.
+func (p Plan) Draw(rng *rand.Rand) Fault {
 	loss, slow, conflicted := rng.Float64(), rng.Float64(), rng.Float64()
 	before, after, late := rng.Float64(), rng.Float64(), rng.Float64()
 

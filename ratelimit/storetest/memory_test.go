@@ -124,7 +124,7 @@ func TestMemory_lateOnesKeepTheirOrder(t *testing.T) {
 			storetest.WithObserver(func(a storetest.Applied) { order = append(order, int64(a.Exchange.Serial)) }))
 		start := clock.Now()
 		for _, serial := range []uint64{30, 10, 20} {
-			_, err := m.Exchange(t.Context(), ratelimit.Exchange{Key: "k", Rates: rates, Want: 1, Node: "n", Serial: serial})
+			_, err := m.Exchange(t.Context(), ratelimit.Exchange{Key: "k", Rates: rates, Needs: []ratelimit.Need{{Cost: 1, Count: 1}}, Node: "n", Serial: serial})
 			if !errors.Is(err, ratelimit.ErrUnknown) {
 				t.Fatal(err)
 			}

@@ -60,18 +60,20 @@ func testOrder(t *testing.T, env Env) {
 }
 
 func testAhead(t *testing.T, env Env) {
-	a := newActor(t, env, sliding(100, time.Hour))
+	a := newActor(t, env, sliding(1000, time.Hour))
 	steps := []struct {
 		x    ratelimit.Exchange
 		want int64
 		why  string
 	}{
 		{ahead(5), 5, "as much as is wanted"},
-		{ahead(1000), 23, "a quarter of 95"},
-		{ratelimit.Exchange{Needs: []ratelimit.Need{{Cost: 1, Count: 60}}, Want: 1000, Life: time.Millisecond}, 63, "60 that wait and a quarter of the 12 behind them"},
+		{ahead(5000), 248, "a quarter of 995"},
+		{ratelimit.Exchange{Needs: []ratelimit.Need{{Cost: 1, Count: 600}}, Want: 5000, Life: time.Millisecond}, 636, "600 that wait and a quarter of the 147 behind them"},
 		{need(1, 6), 6, "those who wait get what there is"},
-		{ahead(1000), 0, "a quarter of 3 is none"},
-		{need(1, 5), 3, "the last ones go to those who wait"},
+		{ahead(5000), 26, "a quarter of 105"},
+		{need(1, 16), 16, "those who wait again"},
+		{ahead(5000), 0, "the last 63 are not given ahead"},
+		{need(1, 70), 63, "the last ones go to those who wait"},
 	}
 	for _, s := range steps {
 		if g := a.do(s.x); g.Units != s.want {
@@ -124,17 +126,17 @@ func testIsolation(t *testing.T, env Env) {
 // testOneStep: the units that come back and the debt both count before
 // anything is taken.
 func testOneStep(t *testing.T, env Env) {
-	a := newActor(t, env, sliding(20, time.Hour))
-	lease := a.do(ratelimit.Exchange{Needs: []ratelimit.Need{{Cost: 20, Count: 1}}})
+	a := newActor(t, env, sliding(200, time.Hour))
+	lease := a.do(ratelimit.Exchange{Needs: []ratelimit.Need{{Cost: 200, Count: 1}}})
 	g := a.do(ratelimit.Exchange{
-		Returns: []ratelimit.Return{{Units: 12, Until: lease.Until}},
-		Posts:   []ratelimit.Post{{Units: 3, At: lease.At}},
+		Returns: []ratelimit.Return{{Units: 120, Until: lease.Until}},
+		Posts:   []ratelimit.Post{{Units: 30, At: lease.At}},
 		Needs:   []ratelimit.Need{{Cost: 1, Count: 5}},
-		Want:    100,
+		Want:    1000,
 		Life:    time.Millisecond,
 	})
-	if g.Units != 5+1 {
-		t.Fatalf("granted %d, want 5 and a quarter of the 4 left", g.Units)
+	if g.Units != 5+21 {
+		t.Fatalf("granted %d, want 5 and a quarter of the 85 left", g.Units)
 	}
-	a.left(g, 3, "20 - 20 + 12 - 3 - 6")
+	a.left(g, 64, "200 - 200 + 120 - 30 - 26")
 }

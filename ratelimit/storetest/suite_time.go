@@ -86,7 +86,7 @@ func testReuse(t *testing.T, env Env) {
 }
 
 func testReturns(t *testing.T, env Env) {
-	for name, rate := range everyAlgorithm(40, 24*time.Hour) {
+	for name, rate := range everyAlgorithm(100, 24*time.Hour) {
 		a := newActor(t, env, rate)
 		lease := a.do(ahead(10))
 		if lease.Units != 10 {
@@ -95,10 +95,10 @@ func testReturns(t *testing.T, env Env) {
 		back := func(units int64) ratelimit.Grant {
 			return a.do(ratelimit.Exchange{Returns: []ratelimit.Return{{Units: units, Until: lease.Until}}})
 		}
-		a.left(back(4), 34, name+": after four came back")
-		a.left(back(6), 40, name+": after all came back")
-		a.left(back(6), 40, name+": what was not charged cannot come back")
-		a.left(a.other(1).refresh(), 40, name+": seen by another node")
+		a.left(back(4), 94, name+": after four came back")
+		a.left(back(6), 100, name+": after all came back")
+		a.left(back(6), 100, name+": what was not charged cannot come back")
+		a.left(a.other(1).refresh(), 100, name+": seen by another node")
 	}
 }
 

@@ -1,0 +1,165 @@
+package ratelimit_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/headgate-io/headgate/ratelimit"
+	"github.com/headgate-io/headgate/ratelimit/counter"
+	"github.com/headgate-io/headgate/ratelimit/storetest"
+)
+
+const (
+	storeHere     = storetest.Here
+	storeRefusing = storetest.Refusing
+	storeSilent   = storetest.Silent
+)
+
+// reset frees an account's counter in the store, behind the nodes' backs.
+func (w *world) reset(account string) {
+	w.t.Helper()
+	key, _ := w.keys.Key(ratelimit.Account, "f", ratelimit.Any, account, "")
+	if _, err := w.store.Exchange(context.Background(), ratelimit.Exchange{Key: key, Rates: rates(w.t, "10-H"), Reset: true, Node: "operator", Serial: 1}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// Three nodes without the store admit together what was left, and what they
+// admitted is charged when it returns.
+func TestAway_nodesShareWhatWasLeft(t *testing.T) {
+	for _, text := range []string{"90-H", "90/1h fixed", "90/1h token-bucket"} {
+		for _, c := range consistencies {
+			t.Run(text+"/"+c.String(), func(t *testing.T) {
+				inWorld(t, 3, func(w *world) {
+					inv := ratelimit.Invocation{Account: "acme"}
+					w.want("before", w.spend(30, inv), 30)
+					settle()
+					for i := range w.nodes { // every node knows the counter
+						w.ask(i, ratelimit.Invocation{Account: "acme"})
+					}
+					w.store.SetAway(storeSilent)
+					away := 0
+					if c == ratelimit.Delayed { // it learns of it at its next sync
+						away = w.spend(3, inv)
+						time.Sleep(time.Second)
+					}
+					away += w.spend(300, inv)
+					if away < 50 || away > 60 {
+						t.Errorf("%d admitted without the store, want the 60 that were left", away)
+					}
+					w.store.SetAway(storeHere)
+					settle()
+					if used := int(w.used(ratelimit.Account, text, "acme", "")); used < 30+away-1 || used > 30+away {
+						t.Errorf("%d charged after the store returned, want %d", used, 30+away)
+					}
+					if admitted := 30 + away + w.spend(300, inv); admitted > 90+1 {
+						t.Errorf("%d admitted in all, want no more than 90", admitted)
+					}
+				}, perAccount(t, text, c))
+			})
+		}
+	}
+}
+
+func TestAway_policiesDecide(t *testing.T) {
+	for _, tt := range []struct {
+		failure  ratelimit.Failure
+		admitted int
+	}{{ratelimit.FailAllow, 20}, {ratelimit.FailDeny, 0}, {ratelimit.FailLocal, 10}} {
+		t.Run(tt.failure.String(), func(t *testing.T) {
+			inWorld(t, 1, func(w *world) {
+				w.store.SetAway(storeRefusing)
+				w.want("admitted of 20", w.spend(20, ratelimit.Invocation{Account: "acme"}), tt.admitted)
+				d := w.ask(0, ratelimit.Invocation{Account: "acme", Cost: 1})
+				if !d.Degraded {
+					t.Errorf("%+v is not marked degraded", d)
+				}
+				if !d.Allowed() && d.RetryAfter <= 0 {
+					t.Errorf("%+v does not say when to ask again", d)
+				}
+			}, policy(func(p *ratelimit.Policy) { p.Account, p.OnStoreFailure = rates(t, "10-H"), tt.failure }))
+		})
+	}
+}
+
+// No invocation waits longer than its bound, and none waits once the breaker is
+// open.
+func TestAway_nobodyWaitsLongerThanTheBound(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.store.SetAway(storeSilent)
+		bound := ratelimit.DefaultConfig().Attempt
+		for i := range 200 {
+			start := time.Now()
+			w.ask(0, ratelimit.Invocation{Account: string(rune('a' + i)), Cost: 1})
+			waited := time.Since(start)
+			if waited > bound {
+				t.Fatalf("call %d waited %v, more than %v", i, waited, bound)
+			}
+			if i > 5 && waited > 0 {
+				t.Fatalf("call %d waited %v although the store is known to be away", i, waited)
+			}
+			time.Sleep(time.Millisecond)
+		}
+		w.store.SetAway(storeHere)
+		time.Sleep(time.Second)
+		if w.nodes[0].Degraded() {
+			t.Error("still degraded a second after the store returned")
+		}
+	}, perAccount(t, "10-H", ratelimit.Leased))
+}
+
+// Case 19: what was admitted in a window that closed while the store was away
+// is not charged to the window after it.
+func TestCase19_aClosedWindowIsNotChargedToTheNext(t *testing.T) {
+	for _, c := range consistencies {
+		t.Run(c.String(), func(t *testing.T) {
+			inWorld(t, 1, func(w *world) {
+				inv := ratelimit.Invocation{Account: "acme"}
+				var admitted []counter.Instant
+				for _, away := range []storetest.Away{storeHere, storeSilent, storeHere} {
+					w.store.SetAway(away)
+					admitted = append(admitted, w.offer(time.Second, 15*time.Second, inv)...)
+				}
+				// Windows as their first admission opens them.
+				var opened counter.Instant
+				n := 0
+				for _, at := range admitted {
+					if n == 0 || at.Sub(opened) >= 10*time.Second {
+						if n > 0 && n != 5 {
+							t.Errorf("the window opened at %v admitted %d, want 5", opened.Time(), n)
+						}
+						opened, n = at, 0
+					}
+					n++
+				}
+			}, perAccount(t, "5/10s fixed", c))
+		})
+	}
+}
+
+// A node that stops gives back what it leased and posts what it owes; what it
+// cannot settle it counts.
+func TestStop_settlesOrCounts(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.spend(300, ratelimit.Invocation{Account: "acme"})
+		if err := w.nodes[0].Stop(w.t.Context()); err != nil {
+			t.Fatalf("stop: %v", err)
+		}
+		w.want("charged", int(w.used(ratelimit.Account, "1000-H", "acme", "")), 300)
+		if _, err := w.nodes[0].Decide(w.t.Context(), ratelimit.Invocation{Account: "acme", Function: "f", Cost: 1}); err != ratelimit.ErrStopped {
+			t.Errorf("decide after stop: %v, want ErrStopped", err)
+		}
+
+		w.nodes[0] = w.node(1)
+		w.store.SetAway(storeRefusing)
+		w.want("without the store", w.spend(10, ratelimit.Invocation{Account: "other"}), 10)
+		ctx, cancel := context.WithTimeout(w.t.Context(), time.Second)
+		defer cancel()
+		err := w.nodes[0].Stop(ctx)
+		left, ok := err.(*ratelimit.UnsettledError)
+		if !ok || left.Units != 10 || left.Counters != 1 {
+			t.Errorf("stop without the store: %v, want 10 units on 1 counter", err)
+		}
+	}, perAccount(t, "1000-H", ratelimit.Leased))
+}
