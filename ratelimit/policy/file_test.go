@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/headgate-io/headgate/ratelimit"
 )
 
 func write(t *testing.T, path, text string) {
@@ -312,7 +310,7 @@ func TestFileSource_manyPolicies(t *testing.T) {
 	write(t, path, b.String())
 	start := time.Now()
 	r := follow(t, path)
-	var set []*ratelimit.Policy = within(t, r.lists, "list")
+	set := within(t, r.lists, "list")
 	if len(set) != 10_000 {
 		t.Fatalf("got %d", len(set))
 	}

@@ -92,8 +92,8 @@ func (s *snapshot) fingerprint() float64 {
 	for _, p := range s.all {
 		h := fnv.New64a()
 		for _, part := range []string{p.Source, p.Function, p.Version, p.Revision} {
-			h.Write([]byte(part)) //nolint:errcheck // a hash never fails
-			h.Write([]byte{0})    //nolint:errcheck // as above
+			h.Write([]byte(part))
+			h.Write([]byte{0})
 		}
 		sum += h.Sum64()
 	}

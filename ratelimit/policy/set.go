@@ -34,7 +34,7 @@ var _ ratelimit.Finder = (*Set)(nil)
 // Option swaps a collaborator of a [Set]; settings belong in [Config].
 type Option func(*Set)
 
-// WithLogger logs to log instead of the default logger.
+// WithLogger logs to log. Without it nothing is logged.
 func WithLogger(log *slog.Logger) Option { return func(s *Set) { s.log = log } }
 
 // WithRegisterer registers the metrics on reg. Without it they stay private.
@@ -53,7 +53,7 @@ func NewSet(cfg Config, sources []Source, opts ...Option) (*Set, error) {
 		opt(s)
 	}
 	if s.log == nil {
-		s.log = slog.Default()
+		s.log = slog.New(slog.DiscardHandler)
 	}
 	if s.metrics == nil {
 		s.metrics = newMetrics(nil)

@@ -237,7 +237,7 @@ func leaves(err error) []error {
 	if err == nil {
 		return nil
 	}
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // takes the join apart
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var all []error
 		for _, e := range joined.Unwrap() {
 			all = append(all, leaves(e)...)

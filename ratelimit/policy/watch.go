@@ -77,8 +77,8 @@ func (w *watch) renew() {
 // leads to through symbolic links.
 func dirsOf(path string) []string {
 	dirs := []string{filepath.Dir(path)}
-	if real, err := filepath.EvalSymlinks(path); err == nil && real != filepath.Clean(path) {
-		dirs = append(dirs, filepath.Dir(real))
+	if target, err := filepath.EvalSymlinks(path); err == nil && target != filepath.Clean(path) {
+		dirs = append(dirs, filepath.Dir(target))
 	}
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		dirs = append(dirs, path)

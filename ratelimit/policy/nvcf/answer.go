@@ -40,8 +40,8 @@ func (a *answer) stale() bool { return a != nil && a.policy != nil && a.policy.S
 
 // Pauses between questions about a function while they fail.
 const (
-	pauseMin = time.Second
-	pauseMax = 5 * time.Second
+	firstPause   = time.Second
+	longestPause = 5 * time.Second
 )
 
 // ask asks the API once and remembers what came of it.
@@ -78,8 +78,8 @@ func (s *Source) next(before *answer, p *ratelimit.Policy, res result) *answer {
 		life := s.cfg.CacheTTL
 		return &answer{policy: p, until: time.Now().Add(life - rand.N(life/5))}
 	}
-	first := min(pauseMin, s.cfg.CacheTTL)
-	pause := min(first<<min(before.tries, 10), pauseMax)
+	first := min(firstPause, s.cfg.CacheTTL)
+	pause := min(first<<min(before.tries, 10), longestPause)
 	next := &answer{
 		policy: before.policy, partial: before.partial, unknown: before.unknown,
 		tries: before.tries + 1, until: time.Now().Add(pause - rand.N(pause/2)),

@@ -39,7 +39,7 @@ var _ policy.Asking = (*Source)(nil)
 // Option swaps a collaborator of a [Source]; settings belong in [Config].
 type Option func(*Source)
 
-// WithLogger logs to log instead of the default logger.
+// WithLogger logs to log. Without it nothing is logged.
 func WithLogger(log *slog.Logger) Option { return func(s *Source) { s.log = log } }
 
 // WithRegisterer registers the metrics on reg. Without it they stay private.
@@ -61,7 +61,7 @@ func New(cfg Config, opts ...Option) (*Source, error) {
 		return nil, err
 	}
 	s := &Source{
-		cfg: cfg, algorithm: algorithm, feed: policy.Discard, log: slog.Default(),
+		cfg: cfg, algorithm: algorithm, feed: policy.Discard, log: slog.New(slog.DiscardHandler),
 		slots: make(chan struct{}, cfg.MaxInFlight), tasks: newTasks(),
 	}
 	s.tokens = newTokens(cfg, s.tasks)

@@ -113,7 +113,7 @@ func (t *translator) rates(field, text string) []counter.Rate {
 // withoutEcho drops "no rate given" where it only follows from the faults of
 // the rates that were.
 func withoutEcho(err error) error {
-	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // takes the join apart
+	joined, ok := err.(interface{ Unwrap() []error })
 	var refused *counter.RateError
 	if !ok || !errors.As(err, &refused) {
 		return err

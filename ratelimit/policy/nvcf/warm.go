@@ -8,14 +8,14 @@ import (
 
 // Bounds of how often the answers are looked through.
 const (
-	lookMin = 20 * time.Millisecond
-	lookMax = 250 * time.Millisecond
+	lookOften  = 20 * time.Millisecond
+	lookSeldom = 250 * time.Millisecond
 )
 
 // warm asks again ahead of time for what is in use, and tells the feed of what
 // changed, until ctx ends.
 func (s *Source) warm(ctx context.Context) {
-	tick := time.NewTicker(min(max(s.cfg.CacheTTL/20, lookMin), lookMax))
+	tick := time.NewTicker(min(max(s.cfg.CacheTTL/20, lookOften), lookSeldom))
 	defer tick.Stop()
 	for {
 		select {
@@ -24,7 +24,7 @@ func (s *Source) warm(ctx context.Context) {
 		case <-tick.C:
 		}
 		s.askDue(ctx)
-		s.health.settle(min(pauseMin, s.cfg.CacheTTL), s.feed)
+		s.health.settle(min(firstPause, s.cfg.CacheTTL), s.feed)
 		if s.changed.Swap(false) {
 			s.feed.Changed()
 		}
