@@ -17,10 +17,12 @@ const (
 	retryMost  = 500 * time.Millisecond // a node is ready within 2 s of its store
 	// Bounds of one attempt, growing from one to the next. A request that
 	// reaches a server while leaderships are made up may never be answered, so
-	// the first attempts are short; a slow network needs longer ones.
-	attemptFirst = time.Second
-	attemptMost  = 5 * time.Second
-	verifyEvery  = 5 * time.Second // between two looks when all is well
+	// the first attempts are short; a slow network needs longer ones, the way
+	// inside the process does not.
+	attemptFirst  = time.Second
+	attemptMost   = 5 * time.Second
+	attemptWithin = 400 * time.Millisecond
+	verifyEvery   = 5 * time.Second // between two looks when all is well
 )
 
 // joinStep is what joining waits for.
@@ -80,7 +82,7 @@ func (s *Store) join(ctx context.Context, connect func(context.Context) (*nats.C
 		do   func(context.Context) error
 	}{
 		{"connect", func(ctx context.Context) error { return s.connect(ctx, connect) }},
-		{"buckets", inTime(s.openBuckets)},
+		{"buckets", s.inTime(s.openBuckets)},
 		{"heartbeat", s.firstHeartbeat},
 		{"growth", s.grow},
 		{"secret", s.findSecret},
@@ -113,12 +115,15 @@ func (s *Store) persist(ctx context.Context, name string, do func(context.Contex
 }
 
 // inTime bounds each attempt of do, the first ones shorter than later ones.
-func inTime(do func(context.Context) error) func(context.Context) error {
-	bound := attemptFirst
+func (s *Store) inTime(do func(context.Context) error) func(context.Context) error {
+	bound, most := attemptFirst, attemptMost
+	if s.cfg.Embedded() {
+		bound, most = attemptWithin, attemptFirst
+	}
 	return func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, bound)
 		defer cancel()
-		bound = min(2*bound, attemptMost)
+		bound = min(bound+bound/4, most)
 		return do(ctx)
 	}
 }
