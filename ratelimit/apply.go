@@ -54,7 +54,7 @@ func (l *Limiter) exchangeOnce(c *cell, probe bool) (again bool) {
 
 // call carries the flight's exchange to the store.
 func (l *Limiter) call(c *cell, f *flight) (Grant, error) {
-	key, ok := l.keys.Key(c.tier, c.scope.function, c.scope.version, c.account, c.subject)
+	key, ok := l.keyOf(c)
 	if !ok {
 		return Grant{}, ErrUnavailable
 	}

@@ -147,6 +147,11 @@ func (l *Limiter) cell(s *scope, tier Tier, inv *Invocation) *cell {
 		return c
 	}
 	c.used.Store(l.epoch.Load())
+	if l.held.some.Load() {
+		if key, ok := l.keyOf(c); ok && l.held.has(key) {
+			c.busy().held = true
+		}
+	}
 	kept, already := s.keep(c)
 	if !already {
 		l.cells.Add(1)

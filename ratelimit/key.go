@@ -157,6 +157,12 @@ func ParseKey(key Key) (KeyParts, error) {
 	return p, nil
 }
 
+// escapedFunction is the function's token of a key.
+func escapedFunction(key Key) string {
+	function, _, _ := strings.Cut(string(key), ".")
+	return function
+}
+
 func parseTier(text string) (Tier, bool) {
 	for t := Subject; t <= Total; t++ {
 		if t.String() == text {

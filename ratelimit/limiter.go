@@ -33,6 +33,7 @@ type Limiter struct {
 	compiledAt atomic.Uint64
 	cells      atomic.Int64 // those kept
 	roster     roster
+	held       holds
 
 	breaker  breaker
 	failed   atomic.Pointer[cell] // the last cell whose exchange failed

@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"iter"
 	"strings"
 	"sync/atomic"
 
@@ -40,6 +41,22 @@ func (s *scope) find(tier Tier, inv *Invocation) *cell {
 		return c
 	default:
 		return s.total.Load()
+	}
+}
+
+// cells yields those of one tier.
+func (s *scope) cells(tier Tier) iter.Seq[*cell] {
+	return func(yield func(*cell) bool) {
+		switch tier {
+		case Subject:
+			s.subjects.Range(func(_ subjectKey, c *cell) bool { return yield(c) })
+		case Account:
+			s.accounts.Range(func(_ string, c *cell) bool { return yield(c) })
+		default:
+			if c := s.total.Load(); c != nil {
+				yield(c)
+			}
+		}
 	}
 }
 

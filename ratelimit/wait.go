@@ -109,6 +109,9 @@ func (l *Limiter) degrade(c *cell, p *plan, now counter.Instant, cost int64) ver
 	if cost == 0 {
 		return verdict{outcome: failed, degraded: true}
 	}
+	if c.work != nil && c.work.held {
+		return verdict{outcome: refused, retry: l.cfg.SyncInterval}
+	}
 	switch p.policy.OnStoreFailure {
 	case FailAllow:
 		c.post(cost, now, now)
