@@ -54,6 +54,9 @@ func (s *Store) Counter(ctx context.Context, key ratelimit.Key) (CounterRecord, 
 	if l == nil {
 		return CounterRecord{}, errNotJoined
 	}
+	if !validKey(key) {
+		return CounterRecord{}, ErrNoCounter
+	}
 	ctx, cancel := context.WithTimeout(ctx, inspectTimeout)
 	defer cancel()
 	v, err := newCountersBucket(l.js, streamPrefix+CountersBucket).read(ctx, key)

@@ -82,12 +82,14 @@ func (j *journal) find(n name, way itinerary, doubt time.Duration) (ratelimit.Gr
 	if n == (name{}) {
 		return ratelimit.Grant{}, unsettled
 	}
+	// Nothing that was settled before can be this one.
+	earliest := way.issued.Add(-doubt)
 	replaced := false
 	for _, s := range j.entries {
 		if s.name == n {
 			return ratelimit.Grant{Units: s.units, Until: s.until, At: s.at}, alreadySettled
 		}
-		if s.travels && s.node == n.node && s.serial > n.serial && (way.repeated || !s.ours) {
+		if s.travels && s.node == n.node && s.serial > n.serial && s.at >= earliest && (way.repeated || !s.ours) {
 			replaced = true
 		}
 	}
@@ -95,7 +97,7 @@ func (j *journal) find(n name, way itinerary, doubt time.Duration) (ratelimit.Gr
 	if way.repeated {
 		horizon = j.forgotten
 	}
-	if way.travels && (replaced || horizon != 0 && way.issued.Add(-doubt) <= horizon) {
+	if way.travels && (replaced || horizon != 0 && horizon >= earliest) {
 		return ratelimit.Grant{}, cannotTell
 	}
 	return ratelimit.Grant{}, unsettled

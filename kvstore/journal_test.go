@@ -50,6 +50,10 @@ func TestJournal(t *testing.T) {
 			func(j *journal) { j.add(entry(1, 9, 1)); elsewhere(j) }, name{1, 5}, first(0), cannotTell,
 		},
 		{
+			"a greater serial of the node's former life",
+			func(j *journal) { j.add(entry(1, 9, 1)); elsewhere(j) }, name{1, 5}, again(2), unsettled,
+		},
+		{
 			"replaced here what was settled elsewhere",
 			func(j *journal) { j.add(entry(1, 5, 1)); elsewhere(j); j.add(entry(1, 9, 2)) }, name{1, 5}, first(0), cannotTell,
 		},

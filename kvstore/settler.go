@@ -173,12 +173,29 @@ var errBadExchange = fmt.Errorf("%w: bad exchange", ratelimit.ErrUnavailable)
 
 func checkExchange(x ratelimit.Exchange) error {
 	switch {
-	case x.Key == "" || len(x.Key) > ratelimit.MaxKeyBytes:
-		return fmt.Errorf("%w: key of %d bytes", errBadExchange, len(x.Key))
+	case !validKey(x.Key):
+		return fmt.Errorf("%w: key of %d bytes is too long or has bytes that no key has", errBadExchange, len(x.Key))
 	case len(x.Rates) == 0:
 		return fmt.Errorf("%w: no rates", errBadExchange)
 	}
 	return nil
+}
+
+// validKey keeps wildcards, blanks and long texts out of subjects.
+func validKey(key ratelimit.Key) bool {
+	if key == "" || len(key) > ratelimit.MaxKeyBytes || key[0] == '.' || key[len(key)-1] == '.' {
+		return false
+	}
+	for i := range len(key) {
+		switch c := key[i]; {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9':
+		case c == '-', c == '_', c == '=', c == '/':
+		case c == '.' && key[i-1] != '.':
+		default:
+			return false
+		}
+	}
+	return true
 }
 
 // serve settles a line's exchanges until nobody waits in it.

@@ -3,6 +3,7 @@ package kvstore
 import (
 	"errors"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -52,6 +53,10 @@ func TestAskComesThrough(t *testing.T) {
 func TestAsksThatAreRefused(t *testing.T) {
 	for what, spoil := range map[string]func(a *ask){
 		"no key":            func(a *ask) { a.x.Key = "" },
+		"wildcard":          func(a *ask) { a.x.Key = "f.v.account.*" },
+		"blank":             func(a *ask) { a.x.Key = "f.v.account.a b" },
+		"empty token":       func(a *ask) { a.x.Key = "f..account.a" },
+		"long key":          func(a *ask) { a.x.Key = ratelimit.Key(strings.Repeat("k", ratelimit.MaxKeyBytes+1)) },
 		"no rates":          func(a *ask) { a.x.Rates = nil },
 		"rate of no period": func(a *ask) { a.x.Rates[0].Period = 0 },
 		"unknown algorithm": func(a *ask) { a.x.Rates[0].Algorithm = 9 },
