@@ -384,8 +384,10 @@ func TestPolicies_tenThousand(t *testing.T) {
 		if _, err := bed.js.PublishAsync(fmt.Sprintf("%sf%d./any", subjectPrefix(PoliciesBucket), i), []byte(value)); err != nil {
 			t.Fatal(err)
 		}
+		if i%1000 == 999 {
+			next(t, bed.js.PublishAsyncComplete(), "publishing")
+		}
 	}
-	next(t, bed.js.PublishAsyncComplete(), "publishing")
 	start := time.Now()
 	p, f := watchPolicies(t, bed)
 	if list := next(t, f.lists, "list"); len(list) != 10_000 {
