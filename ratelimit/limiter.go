@@ -43,6 +43,7 @@ type Limiter struct {
 
 	activeMu sync.Mutex
 	active   []*cell // cells to look after at the next tick
+	visiting []*cell // those being looked after
 
 	ctx      context.Context
 	cancel   context.CancelFunc
@@ -137,6 +138,14 @@ func (l *Limiter) Unsettled() int64 {
 
 // Cells is how many counters this node remembers.
 func (l *Limiter) Cells() int { return int(l.cells.Load()) }
+
+// Busy is how many of them are being looked after: asked lately, leased from, or
+// owing something.
+func (l *Limiter) Busy() int {
+	l.activeMu.Lock()
+	defer l.activeMu.Unlock()
+	return len(l.active) + len(l.visiting)
+}
 
 func (l *Limiter) owed() (units, counters int64) {
 	for _, c := range l.activeCells() {

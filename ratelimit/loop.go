@@ -46,17 +46,16 @@ func (l *Limiter) settleLoop() {
 func (l *Limiter) tick() {
 	l.activeMu.Lock()
 	cells := l.active
-	l.active = nil
+	l.active, l.visiting = nil, cells
 	l.activeMu.Unlock()
-	kept := cells[:0]
+	var kept []*cell
 	for _, c := range cells {
 		if l.visit(c) {
 			kept = append(kept, c)
 		}
 	}
-	clear(cells[len(kept):])
 	l.activeMu.Lock()
-	l.active = append(kept, l.active...)
+	l.active, l.visiting = append(kept, l.active...), nil
 	l.activeMu.Unlock()
 }
 
@@ -230,5 +229,5 @@ func (l *Limiter) settleAll() bool {
 func (l *Limiter) activeCells() []*cell {
 	l.activeMu.Lock()
 	defer l.activeMu.Unlock()
-	return append([]*cell(nil), l.active...)
+	return append(append([]*cell(nil), l.active...), l.visiting...)
 }
