@@ -159,6 +159,24 @@ func (c *storeClock) observe(s sample, peers []int64) observation {
 	return clockHeld
 }
 
+// concede makes a node that joined a moment ago take the clock of the nodes
+// that were there before it, where it differs by more than may be followed. It
+// reports whether it did.
+func (c *storeClock) concede(elders []int64) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	was := c.known.Load()
+	if was == nil {
+		return false
+	}
+	theirs, yes := odd(was.offset, elders)
+	if yes {
+		c.shift += time.Duration(theirs - was.offset)
+		c.set(&estimate{offset: theirs, err: adoptError + was.err, at: c.local()})
+	}
+	return yes
+}
+
 // keep sets the tighter of two estimates that agree.
 func (c *storeClock) keep(was, seen *estimate) {
 	if seen.err < was.errorAt(seen.at) {

@@ -138,6 +138,28 @@ func TestClock_takesTheOthersClock(t *testing.T) {
 	})
 }
 
+// A node that just joined gives in to those that were there before it.
+func TestClock_concedes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newStoreClock()
+		server := clockServer{clock: c}
+		c.observe(server.sample(time.Millisecond, time.Millisecond), nil)
+		base := int64(c.Now()) - int64(c.local())
+		if c.concede([]int64{base + int64(10*time.Millisecond)}) {
+			t.Error("conceded to a clock that agrees")
+		}
+		if !c.concede([]int64{base + int64(time.Minute)}) {
+			t.Error("did not concede a minute")
+		}
+		if off := ahead(c) - time.Minute; off < -20*time.Millisecond || off > 20*time.Millisecond {
+			t.Errorf("off by %v after conceding", off)
+		}
+		if got := c.observe(server.sample(time.Millisecond, time.Millisecond), nil); got != clockKept {
+			t.Errorf("next observation %d, want kept", got)
+		}
+	})
+}
+
 // A sample in the middle of which peers agree with this node is no reason to
 // take their clock.
 func TestClock_isNotOddWhenPeersAgree(t *testing.T) {

@@ -20,6 +20,8 @@ type heartbeat struct {
 	Phase   string        `json:"phase"`
 	Version string        `json:"version,omitempty"`
 	Uptime  time.Duration `json:"uptime_ns"`
+	// Instance tells one process of the node's name from another.
+	Instance string `json:"instance,omitempty"`
 	// Owner: the node takes exchanges for others.
 	Owner bool `json:"owner,omitempty"`
 	// Growing: the node brings what it kept while it was alone.

@@ -82,15 +82,16 @@ func (s *Store) refuse(err error) {
 	s.refused.Store(&away)
 }
 
-// verify looks at the buckets again after a heartbeat: now and then when all is
-// well, each time when something was wrong with them or heartbeats fail (one
-// lost heartbeat aside).
+// verify looks at the buckets again after a heartbeat: after one that succeeded
+// now and then, and at once when something was wrong with the buckets; while
+// heartbeats fail now and then too, for the buckets may be gone.
 func (s *Store) verify(ctx context.Context, beat error) {
 	was := s.buckets.Load()
-	if beat != nil && s.nodes.health() == nil {
+	lately := time.Since(s.verified) < verifyEvery
+	if beat == nil && *was == nil && lately {
 		return
 	}
-	if beat == nil && *was == nil && time.Since(s.verified) < verifyEvery {
+	if beat != nil && (lately || s.nodes.health() == nil) {
 		return
 	}
 	s.verified = time.Now()

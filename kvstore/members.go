@@ -133,13 +133,13 @@ func (m *members) gathered(wanted int) bool {
 }
 
 // offsets lists those that would put this node on the clocks of other synced
-// nodes.
-func (m *members) offsets() []int64 {
+// nodes that are up for longer than uptime.
+func (m *members) offsets(uptime time.Duration) []int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var o []int64
 	for name, n := range m.nodes {
-		if name != m.self && n.synced {
+		if name != m.self && n.synced && n.beat.Uptime > uptime {
 			o = append(o, n.offset)
 		}
 	}

@@ -84,11 +84,15 @@ func TestMembers_found(t *testing.T) {
 func TestMembers_offsets(t *testing.T) {
 	m := newMembers("a", time.Second, 5*time.Second)
 	m.hear(10, "a", heartbeat{At: 1000})
-	m.hear(10, "b", heartbeat{At: 110})
+	m.hear(10, "b", heartbeat{At: 110, Uptime: time.Minute})
+	m.hear(10, "young", heartbeat{At: 210, Uptime: time.Second})
 	m.hear(10, "unsynced", heartbeat{})
 	m.find(10, "found", heartbeat{At: 5000}, 0)
-	if got := m.offsets(); !slices.Equal(got, []int64{100}) {
-		t.Errorf("offsets %v, want [100]", got)
+	if got := m.offsets(2 * time.Second); !slices.Equal(got, []int64{100}) {
+		t.Errorf("offsets of elders %v, want [100]", got)
+	}
+	if got := len(m.offsets(0)); got != 2 {
+		t.Errorf("%d offsets, want 2", got)
 	}
 }
 

@@ -2,10 +2,11 @@ package kvstore
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
+	mathrand "math/rand/v2"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -38,6 +39,9 @@ type nodes struct {
 	grows atomic.Bool   // see heartbeat.Growing
 	kick  chan struct{} // a heartbeat is wanted now
 
+	instance string      // tells this process from another one of its name
+	twin     atomic.Bool // such a one was heard
+
 	result atomic.Pointer[beatResult] // of the last heartbeat; nil before the first
 }
 
@@ -61,6 +65,8 @@ func newNodes(cfg Config, version string, clock *storeClock, m *metrics, log *sl
 		log:     log,
 		started: time.Now(),
 		kick:    make(chan struct{}, 1),
+
+		instance: rand.Text(),
 	}
 	n.setPhase("joining")
 	n.metrics.nodes.Set(1)
@@ -116,8 +122,16 @@ func (n *nodes) heard(m *nats.Msg) {
 		n.members.leave(now, name)
 	default:
 		n.members.hear(now, name, b)
+		n.suspect(name, b)
 	}
 	n.metrics.nodes.Set(float64(n.members.count()))
+}
+
+// suspect tells, once, of another process that runs under this node's name.
+func (n *nodes) suspect(name string, b heartbeat) {
+	if name == n.cfg.NodeName && b.Instance != n.instance && !n.twin.Swap(true) {
+		n.log.Error("another process runs under this node's name; names must be unique", "node", name)
+	}
 }
 
 // join writes the first heartbeat, reads it back, learns who else is there and
@@ -155,16 +169,17 @@ func (n *nodes) list(ctx context.Context) ([]heard, error) {
 	return readNodes(ctx, n.js)
 }
 
-// doubtful reports whether the stamp that we got may not be the clock that the
-// running nodes go by: they said another time when they were stamped, or were
-// not stamped lately, by this stamp.
+// doubtful reports whether the stamp that we got is not the clock that the
+// running nodes go by: they said another time when they were stamped, or their
+// stamps lie in the future of ours, or so far in its past that they would have
+// expired.
 func (n *nodes) doubtful(found []heard, stamp counter.Instant) bool {
 	for _, h := range found {
 		if h.name == n.cfg.NodeName || h.beat.At == 0 {
 			continue
 		}
 		shift, age := h.beat.At.Sub(h.stamp), stamp.Sub(h.stamp)
-		if shift < -maxFollow || shift > maxFollow || age < -maxFollow || age > n.cfg.NodeTTL {
+		if shift < -maxFollow || shift > maxFollow || age < -maxFollow || age > heartbeatTTL+n.cfg.NodeTTL {
 			return true
 		}
 	}
@@ -177,7 +192,7 @@ func (n *nodes) awaitPeer(ctx context.Context) {
 	defer patience.Stop()
 	look := time.NewTicker(n.cfg.HeartbeatInterval / 20)
 	defer look.Stop()
-	for len(n.members.offsets()) == 0 {
+	for len(n.members.offsets(0)) == 0 {
 		select {
 		case <-ctx.Done():
 			return
@@ -211,7 +226,7 @@ func (n *nodes) run(ctx context.Context, beaten func(error)) {
 // pause is the interval with a tenth of jitter either way.
 func (n *nodes) pause() time.Duration {
 	tenth := n.cfg.HeartbeatInterval / 10
-	return n.cfg.HeartbeatInterval - tenth + rand.N(2*tenth)
+	return n.cfg.HeartbeatInterval - tenth + mathrand.N(2*tenth)
 }
 
 // beat sends one heartbeat and learns from its stamp.
@@ -258,7 +273,9 @@ func (n *nodes) current() heartbeat {
 		Phase:   *n.phase.Load(),
 		Version: n.version,
 		Uptime:  time.Since(n.started),
-		Growing: n.grows.Load(),
+
+		Instance: n.instance,
+		Growing:  n.grows.Load(),
 	}
 	b.Owner = n.owner.Load() && b.Phase != PhaseDraining
 	if n.clock.synced() {
@@ -270,7 +287,10 @@ func (n *nodes) current() heartbeat {
 // learn sets the clock by a sample and tells of what was unusual.
 func (n *nodes) learn(s sample) {
 	before := n.clock.Now()
-	what := n.clock.observe(s, n.members.offsets())
+	what := n.clock.observe(s, n.members.offsets(0))
+	if up := time.Since(n.started); up < n.cfg.NodeTTL && n.clock.concede(n.members.offsets(up)) {
+		what = clockAdopted
+	}
 	n.metrics.clockOffset.Set(n.clock.sinceWall().Seconds())
 	n.metrics.clockError.Set(n.clock.Error().Seconds())
 	switch what {
