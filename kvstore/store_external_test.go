@@ -3,6 +3,7 @@ package kvstore
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -96,4 +97,43 @@ func TestStore_survivesItsNATS(t *testing.T) {
 	if got := spend(t, s, key, 2, 10); got != 6 {
 		t.Errorf("got %d units after NATS was killed, want the 6 that were left", got)
 	}
+}
+
+// One of three external servers goes, the leader of the counters: the node keeps
+// its connection or finds another server, and goes on with what was spent.
+func TestStore_externalClusterLosesAServer(t *testing.T) {
+	bed := newBed(t, 3)
+	cfg := externalConfig(t, 1)
+	cfg.Replicas = 0 // three, for it is not alone
+	var urls []string
+	for _, srv := range bed.servers {
+		urls = append(urls, srv.ClientURL())
+	}
+	cfg.URL = strings.Join(urls, ",")
+	s := startStore(t, cfg)
+	awaitJoined(t, s)
+	const key = "f.v.account.a"
+	spend(t, s, key, 1, 4)
+	st, err := s.Status(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if st.Counters != 1 || len(st.Buckets) != 4 || len(st.Buckets[0].Replicas) != 3 {
+		t.Errorf("status: %+v", st)
+	}
+
+	for _, srv := range bed.servers {
+		if srv.Name() == st.Buckets[0].Leader {
+			srv.Shutdown()
+			srv.WaitForShutdown()
+		}
+	}
+	await(t, "all is well with two servers", func() bool { return s.Reachable() && failing(s) == nil })
+	await(t, "the rest is spent, and no more", func() bool {
+		g, err := s.Exchange(t.Context(), ratelimit.Exchange{
+			Key: key, Rates: []counter.Rate{{Units: 10, Period: time.Hour}},
+			Needs: []ratelimit.Need{{Cost: 1, Count: 10}}, Node: "test", Serial: 2,
+		})
+		return err == nil && g.Units == 6
+	})
 }
