@@ -82,6 +82,7 @@ func (l *Limiter) apply(c *cell, f *flight, g Grant) {
 	w := c.work
 	now := max(l.clock.Now(), g.At)
 	w.took = time.Since(f.started)
+	l.fleet.Store(int64(max(1, l.nodes())))
 	l.metrics.settled(f.x, g)
 	if c.mode(f.plan) == Delayed {
 		c.watchOthers(f.plan, g, l.cfg.SyncInterval)
@@ -103,27 +104,32 @@ func (l *Limiter) apply(c *cell, f *flight, g Grant) {
 }
 
 // serve gives the granted units to the waiters in their order. It returns what
-// is left of them, and the smallest cost that was denied, or 1.
+// is left of them, and the smallest cost that was denied, or 1. Whoever was
+// passed over and would be admitted by now, since time went on, waits again.
 func (w *work) serve(f *flight, g Grant, remaining int64, state *counter.Counter, now counter.Instant) (left, denied int64) {
 	left, denied = g.Units, 1
 	smallest := counter.MaxUnits + 1
+	var again []*waiter
 	for _, wt := range f.batch {
-		v := verdict{outcome: taken, at: g.Until, remaining: remaining}
-		switch {
-		case wt.cost <= left && wt.gone:
-			continue // its units stay with the rest
-		case wt.cost <= left:
-			left -= wt.cost
-			w.demand.spent += wt.cost
-		default:
-			rate, next, _ := state.Limiting(f.plan.rates, now, wt.cost)
-			v = verdict{outcome: refused, rate: uint8(max(0, rate)), at: next, remaining: remaining}
-			smallest = min(smallest, wt.cost)
+		if wt.cost <= left {
+			if !wt.gone { // or else its units stay with the rest
+				left -= wt.cost
+				w.demand.spent += wt.cost
+				wt.done <- verdict{outcome: taken, at: g.Until, remaining: remaining}
+			}
+			continue
 		}
-		if !wt.gone {
-			wt.done <- v
+		rate, next, _ := state.Limiting(f.plan.rates, now, wt.cost)
+		switch {
+		case wt.gone:
+		case rate < 0:
+			again = append(again, wt)
+		default:
+			smallest = min(smallest, wt.cost)
+			wt.done <- verdict{outcome: refused, rate: f.plan.rateAt(rate), at: next, remaining: remaining}
 		}
 	}
+	w.queue = append(again, w.queue...)
 	if smallest <= counter.MaxUnits && remaining > 0 {
 		denied = smallest
 	}

@@ -71,8 +71,8 @@ type demand struct {
 type verdict struct {
 	outcome   cellOutcome
 	degraded  bool
-	rate      uint8  // index of the rate that denied
-	lease     *lease // where a taken unit came from; nil: straight from an exchange
+	lease     *lease        // where a taken unit came from; nil: straight from an exchange
+	rate      *counter.Rate // what denied; nil when no single rate did
 	remaining int64
 	// at is what a unit taken without a lease is charged to, or when a denied
 	// one would be admitted (0: not known).
@@ -92,11 +92,11 @@ const (
 // take is the fast path: it takes cost units from the live lease, or knows that
 // they are not to be had. It neither locks nor allocates.
 func (c *cell) take(l *Limiter, p *plan, now counter.Instant, cost int64) verdict {
-	if c.plan.Load() != p {
-		return verdict{}
-	}
 	if epoch := l.epoch.Load(); c.used.Load() != epoch {
 		c.used.Store(epoch)
+	}
+	if c.plan.Load() != p {
+		return verdict{}
 	}
 	if ls := c.lease.Load(); ls.live(now) {
 		if left, ok := ls.take(cost); ok {

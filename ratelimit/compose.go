@@ -124,8 +124,8 @@ func needs(batch []*waiter) []Need {
 // second.
 func (w *work) life(p *plan, rate float64) time.Duration {
 	longest := maxLease
-	if slice := counter.ShortestSlice(p.rates); slice > 0 {
-		longest = min(longest, slice)
+	if p.slice > 0 {
+		longest = min(longest, p.slice)
 	}
 	life := slowFactor * w.took
 	if rate > 0 {

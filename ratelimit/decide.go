@@ -99,7 +99,10 @@ func (l *Limiter) release(holds *[Tiers]hold, cost int64) {
 
 // deny makes d the denial that a tier's verdict is.
 func deny(d *Decision, p *plan, v verdict, now counter.Instant) {
-	d.Outcome, d.Tier, d.Rate, d.Remaining = Denied, p.tier, p.rates[v.rate], v.remaining
+	d.Outcome, d.Tier, d.Remaining = Denied, p.tier, v.remaining
+	if v.rate != nil {
+		d.Rate = *v.rate
+	}
 	d.RetryAfter = v.retry
 	if d.RetryAfter == 0 && v.at > now {
 		d.RetryAfter = v.at.Sub(now)

@@ -12,7 +12,7 @@ import (
 type denial struct {
 	cost      int64
 	until     counter.Instant // first instant at which cost units are available
-	rate      uint8           // index of the rate that denies them
+	rate      *counter.Rate   // the rate that denies them
 	state     *counter.Counter
 	remaining int64
 	retry     time.Duration // when set, what to tell instead of the time until until
@@ -31,7 +31,7 @@ func (d *denial) verdict(p *plan, now counter.Instant, cost int64) verdict {
 	v := verdict{outcome: refused, rate: d.rate, at: d.until, retry: d.retry, remaining: d.remaining, degraded: d.degraded}
 	if cost > d.cost && d.state != nil {
 		rate, next, _ := d.state.Limiting(p.rates, now, cost)
-		v.rate, v.at = uint8(max(0, rate)), next
+		v.rate, v.at = p.rateAt(rate), next
 	}
 	return v
 }
@@ -43,5 +43,5 @@ func newDenial(state *counter.Counter, p *plan, now counter.Instant, cost int64)
 	if !ok || next <= now {
 		return nil
 	}
-	return &denial{cost: cost, until: next, rate: uint8(rate), state: state, remaining: state.Available(p.rates, now)}
+	return &denial{cost: cost, until: next, rate: p.rateAt(rate), state: state, remaining: state.Available(p.rates, now)}
 }

@@ -39,6 +39,9 @@ type Limiter struct {
 	failed   atomic.Pointer[cell] // the last cell whose exchange failed
 	dispatch dispatcher
 	serial   atomic.Uint64
+	fleet    atomic.Int64 // the nodes known when the store last answered
+	ticked   atomic.Int64 // the instant of the last tick; 0 before the first
+	resumed  atomic.Int64 // the instant at which the node last came out of a standstill
 	epoch    atomic.Uint32
 
 	activeMu sync.Mutex

@@ -40,13 +40,33 @@ func (c *cell) decideAlone(l *Limiter, p *plan, now counter.Instant, cost int64)
 		return v
 	}
 	view := c.lookLocally(p, now)
-	free := c.allowance(p, view, now, int64(max(1, l.nodes())))
+	var free int64
+	if !l.stoodStill(c, now) {
+		free = c.allowance(p, view, now, l.share())
+	}
 	if free < cost {
 		return c.refuseLocally(l, p, view, now, cost, free, true)
 	}
 	c.lease.Store(c.selfGrant(view, p, now, free, true))
 	l.look(c)
 	return c.takeLocked(now, cost)
+}
+
+// share is the number of nodes that share what there was when the store went
+// away: those known when it last answered. A node that counted anew meanwhile
+// would take what belongs to one that only fell silent.
+func (l *Limiter) share() int64 {
+	if n := l.fleet.Load(); n > 0 {
+		return n
+	}
+	return int64(max(1, l.nodes()))
+}
+
+// stoodStill reports whether the node stood still since it last saw the counter:
+// the others may have spent all of what it saw, so it has no share of that.
+func (l *Limiter) stoodStill(c *cell, now counter.Instant) bool {
+	ticked := counter.Instant(l.ticked.Load())
+	return ticked != 0 && (now.Sub(ticked) > standstill || c.seenAt < counter.Instant(l.resumed.Load()))
 }
 
 // lookLocally ends the current lease and returns the view without it.
@@ -94,7 +114,7 @@ func localDenial(view *counter.Counter, p *plan, now counter.Instant, cost, free
 	}
 	rate, next, _ := state.Limiting(p.rates, now, cost)
 	retry := max(again, next.Sub(now))
-	return &denial{cost: cost, until: now.Add(again), rate: uint8(max(0, rate)), remaining: free, retry: retry, degraded: degraded}
+	return &denial{cost: cost, until: now.Add(again), rate: p.rateAt(rate), remaining: free, retry: retry, degraded: degraded}
 }
 
 // viewAt is the counter as the node believes it to be: as last seen, with what

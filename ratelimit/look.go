@@ -18,7 +18,7 @@ func (l *Limiter) lookAt(ctx context.Context, r *route, plans *[Tiers]*plan, inv
 		if p.capacity == 0 {
 			return impossible(p, 1), nil
 		}
-		s, err := l.stand(ctx, l.cell(r.scope, p.tier, inv), p)
+		s, err := l.read(ctx, l.cell(r.scope, p.tier, inv), p)
 		if err != nil {
 			return Decision{}, err
 		}
@@ -26,7 +26,7 @@ func (l *Limiter) lookAt(ctx context.Context, r *route, plans *[Tiers]*plan, inv
 		free := s.available()
 		if free == 0 && d.Outcome == Admitted {
 			rate, next, _ := s.state.Limiting(p.rates, s.now, 1)
-			deny(&d, p, verdict{rate: uint8(max(0, rate)), at: next}, s.now)
+			deny(&d, p, verdict{rate: p.rateAt(rate), at: next}, s.now)
 			continue
 		}
 		if d.Remaining == Unlimited || free < d.Remaining {
@@ -47,9 +47,9 @@ type stand struct {
 
 func (s stand) available() int64 { return s.state.Available(s.plan.rates, s.now) + s.own }
 
-// stand reads a cell, after its counter if what the cell knows is older than a
-// sync interval.
-func (l *Limiter) stand(ctx context.Context, c *cell, p *plan) (stand, error) {
+// read has the cell's counter read if what the cell knows is older than a sync
+// interval, and tells how it stands.
+func (l *Limiter) read(ctx context.Context, c *cell, p *plan) (stand, error) {
 	degraded := false
 	c.mu.Lock()
 	now := l.clock.Now()
@@ -60,29 +60,43 @@ func (l *Limiter) stand(ctx context.Context, c *cell, p *plan) (stand, error) {
 		work.queue, work.refresh = append(work.queue, w), true
 		l.enqueue(c)
 		c.mu.Unlock()
-		v, err := l.await(ctx, c, p, w)
+		v, err := l.await(ctx, c, w)
 		if err != nil {
 			return stand{}, err
 		}
 		degraded = v.degraded
 		c.mu.Lock()
 	}
-	defer c.mu.Unlock()
-	s := stand{plan: p, now: l.clock.Now(), degraded: degraded || l.breaker.open(), state: c.viewAt(p, now).Clone()}
-	if ls := c.lease.Load(); ls.live(s.now) {
-		s.own += ls.units()
-	}
-	if ls := c.work.next; ls.live(s.now) {
-		s.own += ls.units()
-	}
-	l.look(c) // and when nothing else is going on, the cell comes to rest
+	s := l.standLocked(c, p)
+	c.mu.Unlock()
+	s.degraded = s.degraded || degraded
 	return s, nil
 }
 
+// stand tells how a cell stands, as far as it knows.
+func (l *Limiter) stand(c *cell, p *plan) stand {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.adopt(p, l.clock.Now())
+	return l.standLocked(c, p)
+}
+
+func (l *Limiter) standLocked(c *cell, p *plan) stand {
+	now := l.clock.Now()
+	s := stand{plan: p, now: now, degraded: l.breaker.open(), state: c.viewAt(p, now).Clone()}
+	for _, ls := range [...]*lease{c.lease.Load(), c.work.next} {
+		if ls.live(now) {
+			s.own += ls.units()
+		}
+	}
+	l.look(c) // and when nothing else is going on, the cell comes to rest
+	return s
+}
+
 // Standings tells how every rate that applies to the invocation stands, as far
-// as this node knows, in the order of decision. It charges nothing. It is nil
-// where nothing limits, and where the store would have to be asked and ctx
-// ended first.
+// as this node knows, in the order of decision. It charges nothing and never
+// asks the store; after a [Limiter.Decide] of the same invocation it tells what
+// that decision rested on. It is nil where nothing limits.
 func (l *Limiter) Standings(ctx context.Context, inv Invocation) []Standing {
 	now := l.clock.Now()
 	r := l.route(ctx, inv.Function, inv.Version, now)
@@ -98,10 +112,7 @@ func (l *Limiter) Standings(ctx context.Context, inv Invocation) []Standing {
 		if p == nil {
 			continue
 		}
-		s, err := l.stand(ctx, l.cell(r.scope, p.tier, &inv), p)
-		if err != nil {
-			return nil
-		}
+		s := l.stand(l.cell(r.scope, p.tier, &inv), p)
 		for _, rate := range p.rates {
 			list = append(list, Standing{
 				Tier: p.tier, Rate: rate,

@@ -14,6 +14,10 @@ const nearLimit = 10
 // a cell has fallen idle, so that what it leased ahead goes back at once.
 const goneAfter = 3
 
+// standstill is for how long, beyond a sync interval, a node must not have run to
+// lose its share of what it saw before.
+const standstill = time.Second
+
 // restAfter is how many ticks in a row a cell is not asked before it comes to
 // rest and forgets what only a busy one needs.
 const restAfter = 10
@@ -44,6 +48,7 @@ func (l *Limiter) settleLoop() {
 
 // tick visits the cells on the list and keeps those that still need it.
 func (l *Limiter) tick() {
+	l.watchStandstill()
 	l.activeMu.Lock()
 	cells := l.active
 	l.active, l.visiting = nil, cells
@@ -57,6 +62,16 @@ func (l *Limiter) tick() {
 	l.activeMu.Lock()
 	l.active, l.visiting = append(kept, l.active...), nil
 	l.activeMu.Unlock()
+}
+
+// watchStandstill notes when the process did not run for a while: it was frozen,
+// or starved.
+func (l *Limiter) watchStandstill() {
+	now := l.clock.Now()
+	last := counter.Instant(l.ticked.Swap(int64(now)))
+	if last != 0 && now.Sub(last) > standstill+l.cfg.SyncInterval {
+		l.resumed.Store(int64(now))
+	}
 }
 
 // visit ends leases that are over or that nobody uses, has what is owed settled

@@ -36,11 +36,18 @@ func (c *cell) post(units int64, at, now counter.Instant) {
 	}
 }
 
-// mergeable reports whether two admissions may be posted as one. Those of a
-// fixed window keep their own instants, for a later one may belong to the next
-// window.
-func mergeable(p *plan, earlier, later counter.Instant) bool {
-	return later == earlier || (!p.fixed && later.Sub(earlier) < p.life)
+// mergeable reports whether two admissions may be posted as one: those that
+// count in the same slices. Those of a fixed window keep their own instants, for
+// a later one may belong to the next window.
+func mergeable(p *plan, first, later counter.Instant) bool {
+	switch {
+	case p.fixed:
+		return later == first
+	case p.slice > 0:
+		return int64(later)/int64(p.slice) == int64(first)/int64(p.slice)
+	default:
+		return later.Sub(first) < p.life
+	}
 }
 
 // unpost undoes a post that did not travel yet.

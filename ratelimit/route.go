@@ -30,7 +30,8 @@ type plan struct {
 	rates    []counter.Rate
 	capacity int64 // the largest cost that can ever be admitted
 	life     time.Duration
-	fixed    bool // some rate is a fixed window
+	slice    time.Duration // the shortest slice of a sliding rate; 0: there is none
+	fixed    bool          // some rate is a fixed window
 	policy   *Policy
 }
 
@@ -38,15 +39,24 @@ func newPlan(tier Tier, rates []counter.Rate, p *Policy, lease time.Duration) *p
 	if len(rates) == 0 {
 		return nil
 	}
-	pl := &plan{tier: tier, rates: rates, capacity: counter.MaxUnits, life: lease, policy: p}
+	pl := &plan{tier: tier, rates: rates, capacity: counter.MaxUnits, life: lease, slice: counter.ShortestSlice(rates), policy: p}
 	for _, r := range rates {
 		pl.capacity = min(pl.capacity, r.Capacity())
 		pl.fixed = pl.fixed || r.Algorithm == counter.Fixed
-		if r.Algorithm == counter.Sliding {
-			pl.life = min(pl.life, r.Slice())
-		}
+	}
+	if pl.slice > 0 {
+		pl.life = min(pl.life, pl.slice)
 	}
 	return pl
+}
+
+// rateAt is the rate of an index that [counter.Counter.Limiting] returned; nil
+// for none.
+func (p *plan) rateAt(index int) *counter.Rate {
+	if index < 0 {
+		return nil
+	}
+	return &p.rates[index]
 }
 
 // compiled is a policy's plans, made once for all its functions.

@@ -32,7 +32,7 @@ func (l *Limiter) acquire(ctx context.Context, c *cell, p *plan, cost int64) (ve
 	c.busy().queue = append(c.work.queue, w)
 	l.enqueue(c)
 	c.mu.Unlock()
-	return l.await(ctx, c, p, w)
+	return l.await(ctx, c, w)
 }
 
 // decideLocked decides without an exchange where that is possible: from a
@@ -63,7 +63,7 @@ func (l *Limiter) decideLocked(c *cell, p *plan, now counter.Instant, cost int64
 }
 
 // await waits for the waiter's verdict.
-func (l *Limiter) await(ctx context.Context, c *cell, p *plan, w *waiter) (verdict, error) {
+func (l *Limiter) await(ctx context.Context, c *cell, w *waiter) (verdict, error) {
 	timer := time.NewTimer(l.cfg.Attempt)
 	defer timer.Stop()
 	select {
@@ -83,7 +83,8 @@ func (l *Limiter) await(ctx context.Context, c *cell, p *plan, w *waiter) (verdi
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return l.degrade(c, p, l.clock.Now(), w.cost), nil
+	// The policy may have changed meanwhile.
+	return l.degrade(c, c.plan.Load(), l.clock.Now(), w.cost), nil
 }
 
 // abandon takes a waiter out, unless its verdict is already there.

@@ -38,11 +38,20 @@ func TestExpiresIsTheLastInstantThatMatters(t *testing.T) {
 		if got != t0.Add(tt.want) {
 			t.Errorf("%s: expires at %s, want %s", tt.name, got.Sub(t0), tt.want)
 		}
-		at, after := s.c.Clone(), s.c.Clone()
-		at.Prune(s.rates, got)
+		if s.c.Expires(s.rates, got) != got || s.c.Expires(s.rates, got+1) != 0 {
+			t.Errorf("%s: its expiry moves as time goes on", tt.name)
+		}
+		after := s.c.Clone()
 		after.Prune(s.rates, got+1)
-		if at.Empty() || !after.Empty() || s.c.Expires(s.rates, got+1) != 0 {
-			t.Errorf("%s: at its expiry %+v, after it %+v", tt.name, at, after)
+		for _, r := range s.rates {
+			if free := after.AvailableOf(r, got+1); free != r.Capacity() {
+				t.Errorf("%s: %d of %s available after its expiry", tt.name, free, r)
+			}
+		}
+		// Kept for late posts, and no longer than that.
+		after.Prune(s.rates, got.Add(367*24*time.Hour))
+		if !after.Empty() {
+			t.Errorf("%s: still there long after its expiry: %+v", tt.name, after)
 		}
 	}
 }

@@ -253,7 +253,7 @@ func TestTokenBucketStories(t *testing.T) {
 		tell(t, "10-S token-bucket", []step{
 			{0, lease(10, 100*ms), 0, 1, 100 * ms},
 			{100 * ms, giveBack(4, 100*ms), 5, 10, 600 * ms},
-			{400 * ms, giveBack(4, 100*ms), 9, 10, 500 * ms}, // 3 of the 4 have drained
+			{400 * ms, giveBack(4, 100*ms), 10, 10, now}, // as if they had never been charged
 			{400 * ms, giveBack(9, 400*ms), 10, 10, now},
 			{time.Second, post(8, 100*ms), 10, 10, now},      // drained by now
 			{time.Second, post(8, 500*ms), 3, 10, 1700 * ms}, // on top of the 4 that were left then

@@ -71,7 +71,8 @@ func (w *Window) refund(r Rate, n int64, until, now Instant) {
 	case Fixed:
 		w.refundFixed(n, until)
 	case TokenBucket:
-		w.takeBucket(r, undrained(r, n, until, now), now)
+		at := min(now, max(until, w.Opened))
+		w.takeBucket(r, undrained(r, n, until, at), at)
 	}
 }
 
@@ -102,6 +103,21 @@ func (w Window) gone(drain int64) Instant {
 		return empty
 	default:
 		return w.closes()
+	}
+}
+
+// forgettable is the first instant at which the window need not be kept. A fixed
+// window and a bucket are kept for one more period when they are over: admissions
+// that are posted late find the window they belong to, and open no other.
+func (w Window) forgettable(drain int64) Instant {
+	gone := w.gone(drain)
+	switch {
+	case gone == 0 || w.Algorithm == Sliding:
+		return gone
+	case w.Algorithm == Fixed:
+		return Instant(addSat(int64(gone), int64(w.Period)))
+	default:
+		return max(gone, Instant(addSat(int64(w.Opened), int64(w.Period))))
 	}
 }
 

@@ -98,7 +98,7 @@ func (c *Counter) prune(rates []Rate, at Instant) {
 		}
 	}
 	c.Windows = slices.DeleteFunc(c.Windows, func(w Window) bool {
-		return w.gone(w.drain(rates)) <= at
+		return w.forgettable(w.drain(rates)) <= at
 	})
 	excess := len(c.Windows) - MaxWindows
 	if excess <= 0 {
