@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"sigs.k8s.io/yaml"
 )
 
 const (
@@ -113,18 +115,49 @@ func (r release) refused(t testing.TB) string {
 	return err.Error()
 }
 
-// notes is what the user is told at an install.
+// notes is what the user is told at an install. helm tells it only beside a
+// cluster, so a copy of the chart has it as an object.
 func (r release) notes(t testing.TB) string {
 	t.Helper()
-	out, err := helm(t, r.args(t, "install", "--dry-run=client")...)
+	dir := copyChart(t, nil)
+	notes := filepath.Join(dir, "templates", "NOTES.txt")
+	text := "{{- define \"notes\" }}" + readFile(t, notes) + "{{ end -}}\nnotes: {{ include \"notes\" . | toJson }}\n"
+	if err := os.WriteFile(filepath.Join(dir, "templates", "notes.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.chart = dir
+	out, err := helm(t, r.args(t, "template", "--show-only", "templates/notes.yaml")...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, notes, found := strings.Cut(out, "\nNOTES:\n")
-	if !found {
-		t.Fatalf("no notes in:\n%s", out)
+	var told struct {
+		Notes string `json:"notes"`
 	}
-	return notes
+	if err := yaml.Unmarshal([]byte(out), &told); err != nil {
+		t.Fatal(err)
+	}
+	return told.Notes
+}
+
+// copyChart copies the chart, with some lines of its Chart.yaml replaced.
+func copyChart(t testing.TB, replace map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(chartDir)); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "Chart.yaml")
+	text := readFile(t, path)
+	for old, line := range replace {
+		if !strings.Contains(text, old) {
+			t.Fatalf("Chart.yaml has no %q", old)
+		}
+		text = strings.Replace(text, old, line, 1)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }
 
 // ciFiles are the values that the chart is tried with, by name.
