@@ -8,17 +8,19 @@ import (
 )
 
 // members is the list of nodes as heartbeats tell it. Its time stands still
-// while nothing is heard from anybody: a store that is away makes no node look
-// dead, so the list stays as last known.
+// while the store takes no heartbeat of this node: a store that is away makes no
+// node look dead, so the list stays as last known. To hear somebody is not
+// enough, since a server in this process, cut off from all others, still passes
+// on what this node says.
 type members struct {
 	self string
 	ttl  time.Duration
-	// pause is the longest silence between two heartbeats of anybody, ours
-	// included, that counts in full.
+	// pause is the longest time between two heartbeats that the store took from
+	// this node that counts in full.
 	pause time.Duration
 
 	mu      sync.Mutex
-	last    time.Duration // when anything was heard, by the caller's clock
+	last    time.Duration // when the store took a heartbeat, by the caller's clock
 	elapsed time.Duration // time with the store speaking
 	nodes   map[string]member
 
@@ -60,7 +62,6 @@ func (m *members) count() int { return int(m.alive.Load()) }
 func (m *members) hear(now time.Duration, name string, b heartbeat) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.advance(now)
 	m.nodes[name] = member{
 		seen: m.elapsed, beat: b,
 		offset: int64(b.At) - int64(now), synced: b.At != 0,
@@ -70,10 +71,9 @@ func (m *members) hear(now time.Duration, name string, b heartbeat) {
 
 // find takes a heartbeat that was found in the bucket, age old by the store's
 // stamps. What was heard itself is fresher and stands.
-func (m *members) find(now time.Duration, name string, b heartbeat, age time.Duration) {
+func (m *members) find(name string, b heartbeat, age time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.advance(now)
 	if _, ok := m.nodes[name]; !ok && age <= m.ttl {
 		m.nodes[name] = member{seen: m.elapsed - max(age, 0), beat: b}
 	}
@@ -81,11 +81,19 @@ func (m *members) find(now time.Duration, name string, b heartbeat, age time.Dur
 }
 
 // leave takes a node's good-bye.
-func (m *members) leave(now time.Duration, name string) {
+func (m *members) leave(name string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.nodes, name)
+	m.settle()
+}
+
+// answered notes that the store took a heartbeat of this node at now, by a clock
+// that only moves forward.
+func (m *members) answered(now time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.advance(now)
-	delete(m.nodes, name)
 	m.settle()
 }
 

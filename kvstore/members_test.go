@@ -21,6 +21,7 @@ func TestMembers_story(t *testing.T) {
 		}
 	}
 	hear := func(names ...string) {
+		m.answered(now)
 		for _, n := range names {
 			m.hear(now, n, owner)
 		}
@@ -38,7 +39,7 @@ func TestMembers_story(t *testing.T) {
 
 	m.hear(now, "c", heartbeat{Phase: PhaseDraining})
 	check("c drains: it counts and takes nothing for others", 3, "a", "b")
-	m.leave(now, "c")
+	m.leave("c")
 	check("c said good-bye", 2, "a", "b")
 
 	for range 6 {
@@ -48,13 +49,18 @@ func TestMembers_story(t *testing.T) {
 	check("b was killed six seconds ago", 1, "a")
 }
 
-// While nothing is heard from anybody, the store is away, and nobody is dead.
+// While the store takes no heartbeat it is away, and nobody is dead: not even
+// when this node still hears itself, through a server in its own process.
 func TestMembers_standStillWhileTheStoreIsAway(t *testing.T) {
 	m := newMembers("a", time.Second, 5*time.Second)
 	owner := heartbeat{Owner: true}
+	m.answered(0)
 	m.hear(0, "a", owner)
 	m.hear(0, "b", owner)
-	m.hear(10*time.Minute, "a", owner)
+	for at := time.Second; at < 10*time.Minute; at += time.Second {
+		m.hear(at, "a", owner)
+	}
+	m.answered(10 * time.Minute)
 	if got := m.count(); got != 2 {
 		t.Errorf("%d nodes after an outage, want 2", got)
 	}
@@ -66,15 +72,16 @@ func TestMembers_standStillWhileTheStoreIsAway(t *testing.T) {
 // What is found in the bucket counts by its age, and what was heard is fresher.
 func TestMembers_found(t *testing.T) {
 	m := newMembers("a", time.Second, 5*time.Second)
+	m.answered(time.Second)
 	m.hear(time.Second, "b", heartbeat{Owner: true})
-	m.find(time.Second, "b", heartbeat{}, 4*time.Second)
-	m.find(time.Second, "old", heartbeat{Owner: true}, time.Minute)
-	m.find(time.Second, "recent", heartbeat{Owner: true}, 4*time.Second)
+	m.find("b", heartbeat{}, 4*time.Second)
+	m.find("old", heartbeat{Owner: true}, time.Minute)
+	m.find("recent", heartbeat{Owner: true}, 4*time.Second)
 	if got := m.Live(); !slices.Equal(got, []string{"b", "recent"}) {
 		t.Errorf("owners %v, want b and recent", got)
 	}
-	m.hear(2*time.Second, "a", heartbeat{})
-	m.hear(3*time.Second, "a", heartbeat{})
+	m.answered(2 * time.Second)
+	m.answered(3 * time.Second)
 	if got := m.Live(); !slices.Equal(got, []string{"b"}) {
 		t.Errorf("owners %v, want recent to be silent for too long", got)
 	}
@@ -87,7 +94,7 @@ func TestMembers_offsets(t *testing.T) {
 	m.hear(10, "b", heartbeat{At: 110, Uptime: time.Minute})
 	m.hear(10, "young", heartbeat{At: 210, Uptime: time.Second})
 	m.hear(10, "unsynced", heartbeat{})
-	m.find(10, "found", heartbeat{At: 5000}, 0)
+	m.find("found", heartbeat{At: 5000}, 0)
 	if got := m.offsets(2 * time.Second); !slices.Equal(got, []int64{100}) {
 		t.Errorf("offsets of elders %v, want [100]", got)
 	}

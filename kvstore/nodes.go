@@ -119,7 +119,7 @@ func (n *nodes) heard(m *nats.Msg) {
 		n.log.Warn("heartbeat cannot be read", "node", name, "error", err)
 		return
 	case gone:
-		n.members.leave(now, name)
+		n.members.leave(name)
 	default:
 		n.members.hear(now, name, b)
 		n.suspect(name, b)
@@ -147,10 +147,10 @@ func (n *nodes) join(ctx context.Context) error {
 		n.note(err)
 		return err
 	}
-	now := n.clock.local()
+	n.members.answered(s.heard)
 	for _, h := range found {
 		if h.name != n.cfg.NodeName {
-			n.members.find(now, h.name, h.beat, s.stamp.Sub(h.stamp))
+			n.members.find(h.name, h.beat, s.stamp.Sub(h.stamp))
 		}
 	}
 	n.metrics.nodes.Set(float64(n.members.count()))
@@ -234,6 +234,8 @@ func (n *nodes) beat(ctx context.Context) error {
 	s, err := n.measure(ctx)
 	n.note(err)
 	if err == nil {
+		n.members.answered(s.heard)
+		n.metrics.nodes.Set(float64(n.members.count()))
 		n.learn(s)
 	}
 	return err
