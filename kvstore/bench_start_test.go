@@ -29,12 +29,12 @@ func BenchmarkStart(b *testing.B) {
 	})
 }
 
-// startRounds starts the nodes of make; with records, a second time, after they
+// startRounds starts the nodes of configs; with records, a second time, after they
 // were filled and stopped, and it is that start which counts.
-func startRounds(b *testing.B, make func() []Config, records int) {
+func startRounds(b *testing.B, configs func() []Config, records int) {
 	var took time.Duration
 	for b.Loop() {
-		cfgs := make()
+		cfgs := configs()
 		began := time.Now()
 		stores := startStores(b, cfgs)
 		awaitJoined(b, stores...)

@@ -14,8 +14,8 @@ import (
 // Bounds of the connection.
 const (
 	connectTimeout   = 5 * time.Second // one attempt, the handshakes included
-	reconnectMin     = 100 * time.Millisecond
-	reconnectMax     = 400 * time.Millisecond
+	reconnectLeast   = 100 * time.Millisecond
+	reconnectMost    = 400 * time.Millisecond
 	pingInterval     = 2 * time.Second // with maxPings: a dead peer is noticed in 6 s
 	maxPings         = 2
 	connDrainTimeout = 2 * time.Second
@@ -59,7 +59,7 @@ func connOptions(cfg Config, log *slog.Logger, h connHooks) []nats.Option {
 // node should be ready within two seconds of its store, and drawn at random,
 // for a thousand nodes come back at once.
 func reconnectDelay(int) time.Duration {
-	return reconnectMin + rand.N(reconnectMax-reconnectMin)
+	return reconnectLeast + rand.N(reconnectMost-reconnectLeast)
 }
 
 // connectEmbedded connects inside the process.

@@ -64,7 +64,7 @@ type options struct {
 	version string
 }
 
-// WithLogger logs to log instead of [slog.Default].
+// WithLogger logs to log; without it nothing is logged.
 func WithLogger(log *slog.Logger) Option { return func(o *options) { o.log = log } }
 
 // WithRegisterer shows the metrics on reg; without it they stay private.
@@ -79,7 +79,7 @@ func New(cfg Config, opts ...Option) (*Store, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	o := options{log: slog.Default()}
+	o := options{log: slog.New(slog.DiscardHandler)}
 	for _, opt := range opts {
 		opt(&o)
 	}
