@@ -1,6 +1,9 @@
 package main
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strconv"
@@ -24,11 +27,13 @@ type invocationFlags struct {
 
 const checkLong = `Ask a running headgate whether an invocation is allowed, and charge it if it is.
 
---cost 0 looks without charging.
+--cost 0 looks without charging. --expect denied turns the exit codes 0 and 1
+round, for scripts that want a denial. --wait asks again while there is no
+answer; an answer that was lost on its way may have been charged.
 
 Exit codes:
-  0  allowed
-  1  denied
+  0  allowed (or as expected)
+  1  denied (or not as expected)
   2  wrong usage, or no answer`
 
 const checkExample = `  headgate check --account acme --function resize --version v1
@@ -38,6 +43,8 @@ func newCheck(s streams) *cobra.Command {
 	var inv invocationFlags
 	var format output.Format
 	var server serverFlags
+	var expect string
+	var wait time.Duration
 	cmd := &cobra.Command{
 		Use:     "check",
 		Short:   "Ask whether an invocation is allowed",
@@ -45,19 +52,21 @@ func newCheck(s streams) *cobra.Command {
 		Example: checkExample,
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if expect != expectAllowed && expect != expectDenied {
+				return fmt.Errorf("--expect %q: must be %s or %s", expect, expectAllowed, expectDenied)
+			}
 			ask, err := server.client()
 			if err != nil {
 				return err
 			}
-			var a invocation.Answer
-			_, err = ask.Do(c.Context(), client.Request{Method: http.MethodPost, Path: "/v1/check", Body: inv}, &a)
+			a, err := askUntil(c.Context(), ask, inv, wait)
 			if err != nil {
 				return err
 			}
 			if err := format.Print(c.OutOrStdout(), a, func(w io.Writer) { tableOfAnswer(w, a) }); err != nil {
 				return err
 			}
-			if !a.Allowed {
+			if a.Allowed != (expect == expectAllowed) {
 				return &codeError{Code: exitDenied}
 			}
 			return nil
@@ -69,10 +78,45 @@ func newCheck(s streams) *cobra.Command {
 	f.StringVar(&inv.Version, "version", "", "the function's version")
 	f.StringVar(&inv.Subject, "subject", "", "the individual caller, if there is one")
 	f.Int64Var(&inv.Cost, "cost", 1, "units; 0 looks without charging")
+	f.StringVar(&expect, "expect", expectAllowed, "`answer` to exit 0 for: allowed or denied")
+	f.DurationVar(&wait, "wait", 0, "how long to ask again while there is no answer")
 	_ = cmd.MarkFlagRequired("function") // the flag is defined above
 	server.add(f, s.env(checkServerEnv), checkServerEnv, defaultHTTP, "HTTP front door")
 	addOutput(cmd, &format)
 	return cmd
+}
+
+// What --expect may be.
+const (
+	expectAllowed = "allowed"
+	expectDenied  = "denied"
+)
+
+// askAgainEvery is the time between two questions of --wait.
+const askAgainEvery = 250 * time.Millisecond
+
+// askUntil asks until there is an answer or a refusal of the question, for as
+// long as wait.
+func askUntil(ctx context.Context, ask *client.Client, inv invocationFlags, wait time.Duration) (invocation.Answer, error) {
+	patience := time.NewTimer(wait)
+	defer patience.Stop()
+	again := time.NewTicker(askAgainEvery)
+	defer again.Stop()
+	for {
+		var a invocation.Answer
+		_, err := ask.Do(ctx, client.Request{Method: http.MethodPost, Path: "/v1/check", Body: inv}, &a)
+		var refused *client.Problem
+		if err == nil || wait == 0 || errors.As(err, &refused) && refused.Status < http.StatusInternalServerError {
+			return a, err
+		}
+		select {
+		case <-again.C:
+		case <-patience.C:
+			return a, err
+		case <-ctx.Done():
+			return a, err
+		}
+	}
 }
 
 func tableOfAnswer(w io.Writer, a invocation.Answer) {
