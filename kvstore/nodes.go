@@ -13,8 +13,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-
-	"github.com/headgate-io/headgate/ratelimit/counter"
 )
 
 // nodes keeps this node's heartbeat in the store and hears those of the
@@ -134,75 +132,6 @@ func (n *nodes) suspect(name string, b heartbeat) {
 	}
 }
 
-// join writes the first heartbeat, reads it back, learns who else is there and
-// sets the clock.
-func (n *nodes) join(ctx context.Context) error {
-	s, err := n.measure(ctx)
-	if err != nil {
-		n.note(err)
-		return err
-	}
-	found, err := n.list(ctx)
-	if err != nil {
-		n.note(err)
-		return err
-	}
-	n.members.answered(s.heard)
-	for _, h := range found {
-		if h.name != n.cfg.NodeName {
-			n.members.find(h.name, h.beat, s.stamp.Sub(h.stamp))
-		}
-	}
-	n.metrics.nodes.Set(float64(n.members.count()))
-	if n.doubtful(found, s.stamp) {
-		n.awaitPeer(ctx)
-	}
-	n.learn(s)
-	n.note(nil)
-	return nil
-}
-
-// list reads the heartbeats in the bucket.
-func (n *nodes) list(ctx context.Context) ([]heard, error) {
-	ctx, cancel := context.WithTimeout(ctx, n.beatTimeout())
-	defer cancel()
-	return readNodes(ctx, n.js)
-}
-
-// doubtful reports whether the stamp that we got is not the clock that the
-// running nodes go by: they said another time when they were stamped, or their
-// stamps lie in the future of ours, or so far in its past that they would have
-// expired.
-func (n *nodes) doubtful(found []heard, stamp counter.Instant) bool {
-	for _, h := range found {
-		if h.name == n.cfg.NodeName || h.beat.At == 0 {
-			continue
-		}
-		shift, age := h.beat.At.Sub(h.stamp), stamp.Sub(h.stamp)
-		if shift < -maxFollow || shift > maxFollow || age < -maxFollow || age > heartbeatTTL+n.cfg.NodeTTL {
-			return true
-		}
-	}
-	return false
-}
-
-// awaitPeer waits for a synced node's heartbeat, as long as one takes at most.
-func (n *nodes) awaitPeer(ctx context.Context) {
-	patience := time.NewTimer(n.cfg.HeartbeatInterval * 3 / 2)
-	defer patience.Stop()
-	look := time.NewTicker(n.cfg.HeartbeatInterval / 20)
-	defer look.Stop()
-	for len(n.members.offsets(0)) == 0 {
-		select {
-		case <-ctx.Done():
-			return
-		case <-patience.C:
-			return
-		case <-look.C:
-		}
-	}
-}
-
 // run sends heartbeats until ctx ends. beaten is called after each.
 func (n *nodes) run(ctx context.Context, beaten func(error)) {
 	t := time.NewTimer(n.pause())
@@ -284,27 +213,6 @@ func (n *nodes) current() heartbeat {
 		b.At, b.Error, b.Offset = n.clock.Now(), n.clock.Error(), n.clock.sinceWall()
 	}
 	return b
-}
-
-// learn sets the clock by a sample and tells of what was unusual.
-func (n *nodes) learn(s sample) {
-	before := n.clock.Now()
-	what := n.clock.observe(s, n.members.offsets(0))
-	if up := time.Since(n.started); up < n.cfg.NodeTTL && n.clock.concede(n.members.offsets(up)) {
-		what = clockAdopted
-	}
-	n.metrics.clockOffset.Set(n.clock.sinceWall().Seconds())
-	n.metrics.clockError.Set(n.clock.Error().Seconds())
-	switch what {
-	case clockHeld:
-		n.metrics.clockSteps.Inc()
-		n.log.Warn("the store's wall clock stepped; the nodes' clock goes on", "shift", n.clock.shifted())
-	case clockAdopted:
-		n.log.Warn("took the other nodes' clock", "moved", n.clock.Now().Sub(before), "shift", n.clock.shifted())
-	case clockFollowed:
-		n.log.Debug("store clock corrected", "moved", n.clock.Now().Sub(before))
-	case clockSet, clockKept:
-	}
 }
 
 // note remembers how a heartbeat fared.

@@ -46,15 +46,16 @@ func TestStore_threeMembersFromNothing(t *testing.T) {
 	awaitJoined(t, stores...)
 	took := time.Since(began)
 	t.Logf("joined after %v", took)
+	if took > 5*time.Second {
+		t.Errorf("joined after %v, want under 5s", took)
+	}
 	for _, s := range stores {
 		if err := failing(s); err != nil {
 			t.Errorf("%s: %v", s.cfg.NodeName, err)
 		}
 		await(t, "every node sees three", func() bool { return s.Live() == 3 })
 		for _, b := range bucketNames() {
-			if !s.server.current(streamPrefix + b) {
-				t.Errorf("%s does not hold bucket %s", s.cfg.NodeName, b)
-			}
+			await(t, "each holds bucket "+b, func() bool { return s.server.current(streamPrefix + b) })
 		}
 	}
 }
