@@ -109,9 +109,10 @@ func headgate(t *testing.T, environ []string, args ...string) (code int, stdout,
 // headgateIn does so with something on standard input.
 func headgateIn(t *testing.T, stdin string, environ []string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
+	program := headgateBinary(t) // built outside of the bound
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, headgateBinary(t), args...)
+	cmd := exec.CommandContext(ctx, program, args...)
 	var out, errs bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &out, &errs
 	cmd.Env = append([]string{"HOME=" + t.TempDir()}, environ...)

@@ -6,7 +6,8 @@ import (
 
 const exitCodes = `Exit codes:
   0  done; check: the invocation is allowed
-  1  check: denied; serve: something stayed unsettled at shutdown
+  1  check: denied; serve: something stayed unsettled at shutdown;
+     policy diff and policy test: something would change
   2  wrong usage or configuration, or an error`
 
 const rootLong = `Headgate limits the invocations of serverless functions.

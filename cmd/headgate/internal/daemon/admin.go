@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"go.uber.org/fx"
 
+	"github.com/headgate-io/headgate/invocation/admin"
 	"github.com/headgate-io/headgate/lifecycle"
 )
 
@@ -38,8 +39,13 @@ type adminServer struct {
 	served chan struct{} // closed when the serving goroutine is done; nil before start
 }
 
-func newAdmin(cfg adminConfig, life *lifecycle.Node, reg *prometheus.Registry, build Build, log *slog.Logger) *adminServer {
+func newAdmin(
+	cfg adminConfig, life *lifecycle.Node, api admin.Parts, reg *prometheus.Registry, build Build, log *slog.Logger,
+) (*adminServer, error) {
 	mux := http.NewServeMux()
+	if err := admin.Register(mux, api, log); err != nil {
+		return nil, err
+	}
 	life.Register(mux)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}))
 	mux.HandleFunc("GET /version", build.serve)
@@ -58,7 +64,7 @@ func newAdmin(cfg adminConfig, life *lifecycle.Node, reg *prometheus.Registry, b
 			IdleTimeout:       adminIdleTimeout,
 			ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		},
-	}
+	}, nil
 }
 
 func (b Build) serve(w http.ResponseWriter, _ *http.Request) {

@@ -38,7 +38,7 @@ func Options(cfg config.Config, build Build, log *slog.Logger) fx.Option {
 		fx.Provide(newRegistry, asRegisterer),
 		kvstore.Module, ratelimit.Module, policy.Module, nvcf.Module, invocation.Module, lifecycle.Module,
 		fx.Provide(
-			nodeCount, observer, newJoiner, newAdmin, bucketPolicies,
+			nodeCount, observer, newJoiner, newOperator, adminParts, newAdmin, bucketPolicies,
 			fx.Annotate(asSource, fx.ResultTags(`group:"policy-sources"`)),
 			fx.Annotate(sticky, fx.ResultTags(`name:"headgate.sticky"`)),
 			fx.Annotate(degraded, fx.ResultTags(`name:"headgate.degraded"`)),

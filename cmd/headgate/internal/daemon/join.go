@@ -23,20 +23,28 @@ type joiner struct {
 	store   *kvstore.Store
 	keys    *ratelimit.Keyring
 	limiter *ratelimit.Limiter
+	peer    *peer
 	log     *slog.Logger
+
+	stopServing func() // other nodes are answered until then; belongs to work
 
 	cancel context.CancelFunc
 	work   sync.WaitGroup
 	state  atomic.Pointer[error] // why it has not joined; nil once it has
 }
 
-func newJoiner(store *kvstore.Store, keys *ratelimit.Keyring, limiter *ratelimit.Limiter, log *slog.Logger) *joiner {
-	j := &joiner{store: store, keys: keys, limiter: limiter, log: log, cancel: func() {}}
+func newJoiner(
+	store *kvstore.Store, keys *ratelimit.Keyring, limiter *ratelimit.Limiter, o *operator, log *slog.Logger,
+) *joiner {
+	j := &joiner{
+		store: store, keys: keys, limiter: limiter, peer: newPeer(o), log: log,
+		cancel: func() {}, stopServing: func() {},
+	}
 	j.state.Store(&errNotJoined)
 	return j
 }
 
-func hookJoiner(lc fx.Lifecycle, j *joiner) { lc.Append(fx.StartStopHook(j.start, j.stop)) }
+func hookJoiner(lc fx.Lifecycle, j *joiner) { lc.Append(fx.StartStopHook(j.start, j.leave)) }
 
 func (j *joiner) start() {
 	ctx, cancel := context.WithCancel(context.Background())
@@ -69,7 +77,7 @@ func (j *joiner) run(ctx context.Context) {
 	}
 }
 
-func (j *joiner) join(ctx context.Context) error {
+func (j *joiner) join(ctx context.Context) (err error) {
 	select {
 	case <-j.store.Joined():
 	case <-ctx.Done():
@@ -80,8 +88,20 @@ func (j *joiner) join(ctx context.Context) error {
 		return fmt.Errorf("secret of the hash: %w", err)
 	}
 	j.keys.SetSecret(secret)
+	// Others must be able to end this node's leases before it has any.
+	if j.stopServing, err = j.store.ServePeers(j.peer.answer); err != nil {
+		return err
+	}
 	if err := j.limiter.Start(ctx); err != nil {
 		return fmt.Errorf("limiter: %w", err)
 	}
 	return nil
+}
+
+// leave answers other nodes no longer. It is for when nothing is leased any
+// more, and idempotent.
+func (j *joiner) leave() {
+	j.stop()
+	j.stopServing()
+	j.peer.close()
 }

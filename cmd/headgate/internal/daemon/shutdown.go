@@ -50,5 +50,6 @@ func (p parts) notice(ctx context.Context) error {
 // leave ends the watching of policies first, which would else be told that the
 // store is gone.
 func (p parts) leave(ctx context.Context) error {
+	p.Joiner.leave()
 	return errors.Join(p.Bucket.Stop(ctx), p.Store.Stop(ctx))
 }
