@@ -159,7 +159,7 @@ func connState(nc *nats.Conn) error {
 func (s *Store) findSecret(ctx context.Context) error {
 	settled := func() bool { return true }
 	if s.cfg.Cluster.Enabled() {
-		settled = func() bool { return s.nodes.members.gathered(len(s.cfg.Cluster.Routes)) }
+		settled = func() bool { return s.nodes.gathered(ctx, len(s.cfg.Cluster.Routes)) }
 	}
 	return s.secret.find(ctx, s.link.Load().js, settled, s.log)
 }

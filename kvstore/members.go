@@ -128,7 +128,7 @@ func (m *members) settle() {
 }
 
 // gathered reports whether as many nodes are there as wanted and none of them
-// is still copying what it kept while it was alone.
+// is still growing, see [heartbeat].
 func (m *members) gathered(wanted int) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

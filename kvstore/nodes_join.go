@@ -21,18 +21,43 @@ func (n *nodes) join(ctx context.Context) error {
 		return err
 	}
 	n.members.answered(s.heard)
-	for _, h := range found {
-		if h.name != n.cfg.NodeName {
-			n.members.find(h.name, h.beat, s.stamp.Sub(h.stamp))
-		}
-	}
-	n.metrics.nodes.Set(float64(n.members.count()))
+	n.find(found, s.stamp)
 	if n.doubtful(found, s.stamp) {
 		n.awaitPeer(ctx)
 	}
 	n.learn(s)
 	n.note(nil)
 	return nil
+}
+
+// find takes what is in the bucket, as old as it is at now.
+func (n *nodes) find(found []heard, now counter.Instant) {
+	for _, h := range found {
+		if h.name != n.cfg.NodeName {
+			n.members.find(h.name, h.beat, now.Sub(h.stamp))
+		}
+	}
+	n.metrics.nodes.Set(float64(n.members.count()))
+}
+
+// gathered reports whether as many nodes are there as wanted and none of them
+// is still copying what it kept while it was alone. Where one is missing it
+// looks into the bucket: between nodes that start at the same time a first
+// heartbeat may not be heard, and the second comes once they are joined.
+func (n *nodes) gathered(ctx context.Context, wanted int) bool {
+	if n.members.gathered(wanted) {
+		return true
+	}
+	found, err := n.list(ctx)
+	if err != nil {
+		return false // asked again soon
+	}
+	var newest counter.Instant
+	for _, h := range found {
+		newest = max(newest, h.stamp)
+	}
+	n.find(found, newest)
+	return n.members.gathered(wanted)
 }
 
 // list reads the heartbeats in the bucket.

@@ -20,7 +20,7 @@ const (
 	// secretGrace bounds the wait of a member for the others before it makes a
 	// secret: one of them may bring that of the time when it was alone.
 	secretGrace = 3 * time.Second
-	secretPoll  = 20 * time.Millisecond
+	secretPoll  = 50 * time.Millisecond
 )
 
 // secret is the key of the hash of subjects. All nodes must hash alike, so it
