@@ -42,6 +42,9 @@ func buildSkewed() (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if err := noteSources(); err != nil {
+		return "", err
+	}
 	overlay, err := skewTime(dir)
 	if err != nil {
 		return "", fmt.Errorf("skew the wall clock: %w", err)

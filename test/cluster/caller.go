@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"crypto/rand"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -16,6 +17,8 @@ type Caller struct {
 	Policy  Policy
 	Account string
 	Subject string
+	// Marks are texts that nobody but the store may be told.
+	Marks []string
 
 	cluster *Cluster
 	turn    atomic.Int64 // which node is next, and over which wire
@@ -24,23 +27,27 @@ type Caller struct {
 // Fresh gives out a caller of the function that the policy is for.
 func (c *Cluster) Fresh(p Policy) *Caller {
 	c.tb().Helper()
-	known := false
-	for _, other := range c.opts.Policies {
-		known = known || other == p
-	}
-	if !known {
+	return c.FreshSubject(p, "|")
+}
+
+// FreshSubject is Fresh with a subject, where the policy counts by it, that
+// holds a separator. The logs are searched for the parts, since a log may write
+// the separator in its own way.
+func (c *Cluster) FreshSubject(p Policy, separator string) *Caller {
+	c.tb().Helper()
+	if !slices.Contains(c.opts.Policies, p) {
 		c.tb().Fatalf("no policy %+v in this cluster; see Options.Policies", p)
 	}
 	k := &Caller{Policy: p, cluster: c, Account: "acct-" + rand.Text()}
+	k.Marks = []string{k.Account}
 	if p.Subject != "" {
-		k.Subject = "subj-" + rand.Text() + "|x.y@example"
+		first, second := "subj-"+rand.Text(), "subj-"+rand.Text()
+		k.Subject = first + separator + second
+		k.Marks = append(k.Marks, first, second)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.callers = append(c.callers, k.Account)
-	if k.Subject != "" {
-		c.callers = append(c.callers, k.Subject)
-	}
+	c.callers = append(c.callers, k.Marks...)
 	return k
 }
 
@@ -65,9 +72,9 @@ func (k *Caller) Check(n *Node, w Wire) Answer {
 	return a
 }
 
-// send asks the running nodes one after the other, over one wire and then the
-// other, and counts what was admitted.
-func (k *Caller) send(units int) (admitted int, pattern string) {
+// Send asks the running nodes one after the other, over one wire and then the
+// other, and counts what was admitted; pattern shows each answer.
+func (k *Caller) Send(units int) (admitted int, pattern string) {
 	k.cluster.tb().Helper()
 	var running []*Node
 	for _, n := range k.cluster.nodes {
@@ -100,7 +107,7 @@ func (k *Caller) Spend(units int) {
 // want must be admitted.
 func (k *Caller) WantAdmitted(sent, want int) {
 	k.cluster.tb().Helper()
-	if got, pattern := k.send(sent); got != want {
+	if got, pattern := k.Send(sent); got != want {
 		k.cluster.tb().Errorf("%s: %d of %d admitted, want %d (%s)", k.Policy.Function(), got, sent, want, pattern)
 	}
 }

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -30,12 +29,12 @@ func (c *Cluster) Leader() *Node {
 		if !found {
 			continue
 		}
-		var entry struct{ Time time.Time }
-		if err := json.Unmarshal([]byte(line), &entry); err != nil {
-			c.tb().Fatalf("log of %s: %v: %s", n.Name(), err, line)
+		at, err := loggedTime(line)
+		if err != nil {
+			c.tb().Fatalf("%s: %v", n.Name(), err)
 		}
-		if entry.Time.After(latest) {
-			leader, latest = n, entry.Time
+		if at.After(latest) {
+			leader, latest = n, at
 		}
 	}
 	if leader == nil {
@@ -92,4 +91,28 @@ func (c *Cluster) JetStream() jetstream.JetStream {
 		c.tb().Fatal(err)
 	}
 	return c.js
+}
+
+// AwaitReplicas waits until every external server holds the counters' bucket
+// up to date.
+func (c *Cluster) AwaitReplicas() {
+	c.tb().Helper()
+	await(c.tb(), readyBound, "all replicas are current", func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		stream, err := c.JetStream().Stream(ctx, CountersStream)
+		if err != nil {
+			return err
+		}
+		info := stream.CachedInfo()
+		if info.Cluster == nil || info.Cluster.Leader == "" || len(info.Cluster.Replicas) != len(c.servers)-1 {
+			return fmt.Errorf("cluster %+v", info.Cluster)
+		}
+		for _, r := range info.Cluster.Replicas {
+			if !r.Current || r.Offline {
+				return fmt.Errorf("%s is behind", r.Name)
+			}
+		}
+		return nil
+	})
 }

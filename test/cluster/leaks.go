@@ -9,7 +9,7 @@ import (
 const (
 	shownBytes = 300  // of a line that tells a caller
 	maxLeaks   = 5    // of one log
-	tailBytes  = 6000 // of each log of a cluster that failed
+	tailBytes  = 3000 // of each log of a cluster that failed
 )
 
 // end looks at the logs when all processes have ended.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -152,4 +153,27 @@ func Gone(err error) bool {
 		return refused.Status == 503
 	}
 	return errors.Is(err, syscall.ECONNREFUSED) || unavailable(err)
+}
+
+// Broken reports whether an error is that of a connection to a process that
+// ended during the call, or of one that is gone: nobody knows what was decided.
+func Broken(err error) bool {
+	return Gone(err) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+}
+
+// Closed has clients ask without pause, each waiting for its answer before it
+// asks the next node, and returns all calls.
+func (c *Cluster) Closed(k *Caller, clients int, length time.Duration) []Call {
+	c.tb().Helper()
+	l := &Load{cluster: c, plan: Plan{Callers: []*Caller{k}, Nodes: c.nodes, Deadline: askBound}}
+	end := time.Now().Add(length)
+	for range clients {
+		l.running.Go(func() {
+			for time.Now().Before(end) {
+				l.call()
+			}
+		})
+	}
+	l.running.Wait()
+	return l.calls
 }

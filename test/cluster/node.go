@@ -57,7 +57,11 @@ func (n *Node) config() string {
 		at(n.host, portGRPC), at(n.host, portHTTP), at(n.host, portAdmin))
 	fmt.Fprintf(&b, "node: {name: %s}\ndataDir: %q\n", n.Name(), n.dataDir)
 	fmt.Fprintf(&b, "policies: {path: %q}\n", filepath.Join(n.cluster.dir, "policies.yaml"))
-	fmt.Fprintf(&b, "limiter: {attempt: %v}\ndrain: {notice: %v}\n", o.Attempt, o.DrainNotice)
+	fmt.Fprintf(&b, "limiter: {attempt: %v}\ndrain: {notice: %v", o.Attempt, o.DrainNotice)
+	if o.DrainGrace != 0 {
+		fmt.Fprintf(&b, ", grace: %v", o.DrainGrace)
+	}
+	b.WriteString("}\n")
 	fmt.Fprintf(&b, "log: {level: debug, format: json}\n")
 	switch {
 	case o.Shape == External:
@@ -130,6 +134,13 @@ func (n *Node) Leave() int {
 func (n *Node) Terminate() {
 	n.tb().Helper()
 	n.end(syscall.SIGTERM)
+}
+
+// Wait waits until the node is gone and returns its exit code, -1 after a
+// signal that it does not handle.
+func (n *Node) Wait() int {
+	n.tb().Helper()
+	return n.wait()
 }
 
 // Kill ends the node with SIGKILL and waits until it is gone.

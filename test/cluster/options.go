@@ -43,6 +43,8 @@ type Options struct {
 	Clocks []time.Duration
 	// DrainNotice is drain.notice. 0 means 200 ms.
 	DrainNotice time.Duration
+	// DrainGrace is drain.grace. 0 means the product's default.
+	DrainGrace time.Duration
 	// Config are further lines of the configuration file.
 	Config string
 	// Later leaves the processes to be started by the test.

@@ -8,8 +8,8 @@ import (
 // Policy is what a test wants of a limiter. The zero value of each field but
 // the rates is the product's default. Functions are named for their policy.
 type Policy struct {
-	// Rates are those of the account tier: "10-H", "10-S,100-M", or a long
-	// form in braces or brackets.
+	// Rates are those of the account tier: "10-H", "10-S,100-M", or the
+	// long form in brackets.
 	Rates string
 	// Subject are those of the subject tier; empty means there is none.
 	Subject string
@@ -54,7 +54,7 @@ func (p Policy) document() string {
 
 // quotedRates quotes a text and leaves the long form as it is.
 func quotedRates(rates string) string {
-	if strings.HasPrefix(rates, "{") || strings.HasPrefix(rates, "[") {
+	if strings.HasPrefix(rates, "[") {
 		return rates
 	}
 	return fmt.Sprintf("%q", rates)

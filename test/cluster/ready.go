@@ -99,7 +99,12 @@ func (c *Cluster) AwaitReady() {
 // AwaitReady waits until the node is ready, and not degraded.
 func (n *Node) AwaitReady() {
 	n.tb().Helper()
-	await(n.tb(), readyBound, n.Name()+" is ready", n.unready)
+	await(n.tb(), readyBound, n.Name()+" is ready", func() error {
+		if !n.Running() {
+			n.tb().Fatalf("%s is not running", n.Name())
+		}
+		return n.unready()
+	})
 }
 
 // unready says why the node is not ready, or is degraded.
@@ -124,4 +129,15 @@ func (c *Cluster) AwaitNodes(want int) {
 			return nil
 		})
 	}
+}
+
+// AwaitSettled waits until no running node owes the store anything.
+func (c *Cluster) AwaitSettled() {
+	c.tb().Helper()
+	await(c.tb(), readyBound, "everything is settled", func() error {
+		if owed := c.SumMetric("headgate_unsettled_units"); owed != 0 {
+			return fmt.Errorf("%v units are not", owed)
+		}
+		return nil
+	})
 }

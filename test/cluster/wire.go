@@ -28,6 +28,9 @@ const (
 	HTTP             // POST /v1/check
 )
 
+// String is the wire's name in the names of tests.
+func (w Wire) String() string { return [...]string{"nvcf", "http"}[w] }
+
 // Question is one invocation.
 type Question struct {
 	Function, Version, Account, Subject string
