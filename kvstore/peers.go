@@ -43,32 +43,41 @@ func (e *PeerError) Unwrap() []error { return []error{ratelimit.ErrUnavailable, 
 // within ctx or two seconds. Before the store is joined it is
 // [ratelimit.ErrUnavailable].
 func (s *Store) AskPeers(ctx context.Context, request []byte) (map[string][]byte, error) {
+	answers, silent, err := s.askPeers(ctx, request)
+	faults := []error{err}
+	for _, e := range silent {
+		faults = append(faults, e)
+	}
+	return answers, errors.Join(faults...)
+}
+
+// askPeers is AskPeers with those who stay silent beside those who answer.
+func (s *Store) askPeers(ctx context.Context, request []byte) (answers map[string][]byte, silent []*PeerError, err error) {
 	l := s.link.Load()
 	if l == nil {
-		return nil, errNotJoined
+		return nil, nil, errNotJoined
 	}
 	ctx, cancel := context.WithTimeout(ctx, peerTimeout)
 	defer cancel()
 	var (
-		mu      sync.Mutex
-		answers = make(map[string][]byte)
-		faults  []error
-		asking  sync.WaitGroup
+		mu     sync.Mutex
+		asking sync.WaitGroup
 	)
+	answers = make(map[string][]byte)
 	for _, name := range s.nodes.members.others() {
 		asking.Go(func() {
 			msg, err := l.nc.RequestWithContext(ctx, peerSubject+name, request)
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
-				faults = append(faults, &PeerError{Node: name, Cause: err})
+				silent = append(silent, &PeerError{Node: name, Cause: err})
 				return
 			}
 			answers[name] = msg.Data
 		})
 	}
 	asking.Wait()
-	return answers, errors.Join(faults...)
+	return answers, silent, nil
 }
 
 // ServePeers answers what other nodes ask with [Store.AskPeers], a few requests

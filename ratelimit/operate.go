@@ -13,6 +13,10 @@ import (
 // that it waits for is bounded by Config.Attempt.
 const holdCheck = 2 * time.Millisecond
 
+// MaxLease is the longest that any lease lives, by the store's clock: of a node
+// that cannot be asked, no lease of before outlives it.
+const MaxLease = maxLease
+
 // holds are the counters that operators hold at this node, by how many of them.
 type holds struct {
 	mu    sync.Mutex
