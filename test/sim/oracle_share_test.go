@@ -1,0 +1,93 @@
+package sim
+
+import (
+	"github.com/headgate-io/headgate/ratelimit"
+	"github.com/headgate-io/headgate/ratelimit/counter"
+)
+
+// checkShare: what a node admits without the store, between two answers of it,
+// is no more than its share of what the last one showed; of the limit, when
+// there was none. With several tiers a decision does not tell which of them was
+// decided without the store.
+func (w *world) checkShare(b *book, r rule, entries []entry) {
+	if w.severalTiers(b) {
+		return
+	}
+	for i, e := range entries {
+		if !e.degraded || e.policy.OnStoreFailure != ratelimit.FailLocal {
+			continue
+		}
+		own, most := w.share(b, r, entries[:i+1], w.remembered(b, e, e.to))
+		if own <= most {
+			continue
+		}
+		// What the node granted itself before the answer came lives a little longer.
+		before := e.to.Add(-w.sc.config.LeaseLife - 1)
+		if own, most = w.share(b, r, entries[:i+1], w.remembered(b, e, before)); own > most {
+			w.fault("%s: %s admitted %d by itself until %v, its share of %v is %d",
+				b.key, e.life.node.name, own, w.since(e.to), e.rate, most)
+			return
+		}
+	}
+}
+
+// share is what the node of the last entry admitted by itself after its news,
+// and the most that it may have, by the most generous of the policies meanwhile.
+func (w *world) share(b *book, r rule, entries []entry, seen news) (own, most int64) {
+	e := entries[len(entries)-1]
+	rate, nodes := e.rate, int64(w.sc.nodes)
+	from, windows := e.to.Add(-r.period), int64(1)
+	switch opened := openedBy(seen.state, r, e.to); {
+	case r.algorithm == counter.TokenBucket:
+		from = seen.asked
+	case opened > 0:
+		from = opened - 1
+	case r.algorithm == counter.Fixed:
+		windows = 2 // a span touches two windows of the node's own
+	}
+	for j := len(entries) - 1; j >= 0 && entries[j].to > seen.asked; j-- {
+		o := entries[j]
+		if o.life == e.life && o.degraded && o.policy.OnStoreFailure == ratelimit.FailLocal && o.to > from {
+			own += o.cost
+			units, burst := w.limits(b, o, w.longestWait())
+			rate.Units, rate.Burst = max(rate.Units, units), max(rate.Burst, burst)
+		}
+	}
+	if r.algorithm != counter.TokenBucket {
+		return own, windows * (seen.state.AvailableOf(rate, e.to.Add(w.sc.clockOff)) / nodes)
+	}
+	refill := float64(rate.Units) / float64(nodes) * float64(e.to.Sub(seen.at)+2*w.sc.clockOff) / float64(r.period)
+	return own, seen.state.AvailableOf(rate, seen.at)/nodes + int64(refill) + 1
+}
+
+// openedBy is when a counter's fixed window that is open at an instant opened; 0
+// when none is.
+func openedBy(state counter.Counter, r rule, at counter.Instant) counter.Instant {
+	for _, win := range state.Windows {
+		if win.Algorithm == counter.Fixed && win.Period == r.period && r.algorithm == counter.Fixed && at < win.Opened.Add(win.Period) {
+			return win.Opened
+		}
+	}
+	return 0
+}
+
+// remembered is the newest answer that a node knew by an instant when it
+// admitted: none when it had none, or was not asked for so long that it forgot
+// the counter.
+func (w *world) remembered(b *book, e entry, by counter.Instant) news {
+	seen := news{at: w.ledger.begin, asked: w.ledger.begin}
+	if n := b.lastNews(e.life, by); n != nil {
+		seen = *n
+	}
+	last := w.ledger.begin
+	for _, a := range b.asks {
+		if a.life != e.life || a.at > e.to {
+			continue
+		}
+		if a.at.Sub(last) >= w.sc.config.IdleAfter && a.at > seen.got {
+			seen = news{at: a.at, asked: a.at - 1, got: a.at}
+		}
+		last = a.at
+	}
+	return seen
+}
