@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -25,9 +26,9 @@ type ownerConfig struct {
 	// Answer is the longest wait for an owner; less where the caller has less
 	// time, so that the way straight to the store still fits. Default 40 ms.
 	Answer time.Duration
-	// SilenceLeast and SilenceMost bound how long a node that did not answer is
-	// passed over; it doubles in between. Default 1 s and 8 s.
-	SilenceLeast, SilenceMost time.Duration
+	// Probe is how often, and how long at most, a node that did not answer is
+	// asked whether it does again. Default 1 s.
+	Probe time.Duration
 	// InFlight bounds the exchanges of other nodes that are settled at the same
 	// time; beyond it they are declined. Default 4096.
 	InFlight int
@@ -58,6 +59,12 @@ type owners struct {
 	sub      *nats.Subscription
 	declines bool // takes no exchanges of others, or no more
 	serving  sync.WaitGroup
+	suspects map[string]struct{} // nodes being probed
+	probes   sync.WaitGroup      // one for each
+
+	// probing ends with Stop.
+	probing   context.Context
+	endProbes context.CancelFunc
 }
 
 // newOwners returns the way to the owners from a node of that name. It takes
@@ -66,18 +73,21 @@ func newOwners(
 	nc *nats.Conn, s *settler, nodes liveNodes, node string, cfg ownerConfig, m *metrics,
 ) *owners {
 	cfg.Answer = orDefault(cfg.Answer, 40*time.Millisecond)
-	cfg.SilenceLeast = orDefault(cfg.SilenceLeast, time.Second)
-	cfg.SilenceMost = orDefault(cfg.SilenceMost, 8*time.Second)
+	cfg.Probe = orDefault(cfg.Probe, time.Second)
 	cfg.InFlight = orDefault(cfg.InFlight, 4096)
-	return &owners{
+	o := &owners{
 		nc:      nc,
 		settler: s,
-		places:  &places{nodes: nodes, cfg: cfg},
+		places:  &places{nodes: nodes},
 		node:    node,
 		cfg:     cfg,
 		metrics: m,
 		slots:   make(chan struct{}, cfg.InFlight),
+
+		suspects: make(map[string]struct{}),
 	}
+	o.probing, o.endProbes = context.WithCancel(context.Background())
+	return o
 }
 
 func orDefault[T int | time.Duration](v, otherwise T) T {
@@ -92,7 +102,7 @@ func orDefault[T int | time.Duration](v, otherwise T) T {
 // store itself.
 func (o *owners) Exchange(ctx context.Context, x ratelimit.Exchange) (ratelimit.Grant, error) {
 	started := time.Now()
-	owner := o.places.owner(x.Key, started)
+	owner := o.places.owner(x.Key)
 	if owner == "" || owner == o.node || nameOf(x) == (name{}) {
 		return o.settler.exchange(ctx, x, itinerary{})
 	}
@@ -119,6 +129,7 @@ func (o *owners) Exchange(ctx context.Context, x ratelimit.Exchange) (ratelimit.
 // record tells. Where it cannot be asked the exchange stays in doubt, also if
 // nothing of the repeat was applied.
 func (o *owners) repeat(ctx context.Context, a ask) (ratelimit.Grant, error) {
+	o.stepAside(ctx)
 	g, err := o.settler.exchange(ctx, a.x, itinerary{travels: true, repeated: true, issued: a.issued})
 	if err == nil || errors.Is(err, ratelimit.ErrUnknown) {
 		return g, err
@@ -130,14 +141,27 @@ func (o *owners) repeat(ctx context.Context, a ask) (ratelimit.Grant, error) {
 	return g, fmt.Errorf("%w: the counter's owner did not answer; then: %s", ratelimit.ErrUnknown, err.Error())
 }
 
-// patience is how long to wait for an owner.
+// stepAside waits for a moment: many nodes may have missed an answer together,
+// and a late owner settles for all of them if they leave it the time.
+func (o *owners) stepAside(ctx context.Context) {
+	timer := time.NewTimer(rand.N(o.cfg.Answer / 4))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// patience is how long an owner may deal with an exchange. It is longer than the
+// wait for its answer: an owner that is late settles all that wait for the
+// counter at once, and then those who went to the store find that there.
 func (o *owners) patience(ctx context.Context) time.Duration {
+	most := time.Duration(float64(o.cfg.Answer) / answerShare)
 	deadline, ok := ctx.Deadline()
 	if !ok {
-		return o.cfg.Answer
+		return most
 	}
-	share := time.Duration(answerShare * float64(time.Until(deadline)))
-	return max(time.Millisecond, min(o.cfg.Answer, share))
+	return max(time.Millisecond, min(most, time.Until(deadline)))
 }
 
 // reply is what came of asking an owner.
@@ -154,15 +178,15 @@ func (o *owners) ask(ctx context.Context, owner string, a ask) (reply, error) {
 	if err != nil || !o.nc.IsConnected() {
 		return reply{}, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, a.patience)
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(answerShare*float64(a.patience)))
 	defer cancel()
 	msg, err := o.nc.RequestWithContext(ctx, ownerSubject+owner, data)
 	switch {
 	case errors.Is(err, nats.ErrNoResponders):
-		o.places.silent(owner, time.Now())
+		o.passOver(owner)
 		return reply{}, err
 	case errors.Is(err, context.DeadlineExceeded):
-		o.places.silent(owner, time.Now())
+		o.suspect(owner)
 		return reply{doubtful: true}, err
 	case err != nil:
 		return reply{doubtful: true}, err
@@ -176,9 +200,6 @@ func (o *owners) heed(owner string, x ratelimit.Exchange, data []byte) reply {
 	if err := proto.Unmarshal(data, &pb); err != nil {
 		return reply{doubtful: true}
 	}
-	if pb.GetOutcome() != recordpb.Outcome_OUTCOME_NOT_MINE {
-		o.places.spoke(owner)
-	}
 	switch pb.GetOutcome() {
 	case recordpb.Outcome_OUTCOME_SETTLED:
 		g, err := grantFrom(&pb)
@@ -190,7 +211,7 @@ func (o *owners) heed(owner string, x ratelimit.Exchange, data []byte) reply {
 		err := fmt.Errorf("%w: the counter's owner says: %s", ratelimit.ErrNewerFormat, pb.GetReason())
 		return reply{final: true, outcome: outcome{err: err}}
 	case recordpb.Outcome_OUTCOME_NOT_MINE:
-		o.places.silent(owner, time.Now())
+		o.passOver(owner)
 		return reply{}
 	case recordpb.Outcome_OUTCOME_UNAVAILABLE:
 		return reply{}

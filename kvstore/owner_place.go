@@ -1,9 +1,10 @@
 package kvstore
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -11,29 +12,21 @@ import (
 )
 
 // places finds the owner of a counter: the node with the greatest hash of node
-// and counter, among those that live and were not silent lately (rendezvous
-// hashing). When a node comes or goes only the counters that it gains or loses
-// move, and every node that knows of the same others finds the same owner. All
-// methods may be called concurrently.
+// and counter, among those that live and are not silent (rendezvous hashing).
+// When a node comes or goes only the counters that it gains or loses move, and
+// every node that knows of the same others finds the same owner. All methods
+// may be called concurrently.
 type places struct {
 	nodes   liveNodes
-	cfg     ownerConfig
 	table   atomic.Pointer[table]
-	mu      sync.Mutex                         // held to change silent
-	silents atomic.Pointer[map[string]silence] // nil or never changed, only replaced
+	mu      sync.Mutex                          // held to replace silents
+	silents atomic.Pointer[map[string]struct{}] // never changed, only replaced; nil: none
 }
 
 // table is the list of nodes with their hashes.
 type table struct {
 	names  []string
 	hashes []uint64
-}
-
-// silence is a node that owed an answer.
-type silence struct {
-	until time.Time     // when it is worth another try
-	span  time.Duration // doubles each time
-	tried bool          // one exchange tries it now
 }
 
 // mix spreads every bit of its argument over all of the result (the finalizer
@@ -69,108 +62,55 @@ func sameSlice(a, b []string) bool {
 }
 
 // owner is the node that settles a counter; empty when there is none.
-func (p *places) owner(key ratelimit.Key, now time.Time) string {
-	t := p.current()
-	for range len(t.names) {
-		if name := t.best(key, p.quiet(now)); p.mayAsk(name, now) {
-			return name
-		}
-		// Somebody else tries it at this moment: it is quiet for us now.
-	}
-	return ""
-}
-
-// best is the node with the greatest hash that is not quiet.
-func (t *table) best(key ratelimit.Key, q quiet) string {
+func (p *places) owner(key ratelimit.Key) string {
+	t, silents := p.current(), p.silents.Load()
 	hash := xxhash.Sum64String(string(key))
 	var best string
 	var weight uint64
 	for i, name := range t.names {
 		w := mix(t.hashes[i] ^ hash)
-		if (best == "" || w > weight) && !q.has(name) {
+		if (best == "" || w > weight) && !isSilent(silents, name) {
 			best, weight = name, w
 		}
 	}
 	return best
 }
 
-// quiet is the nodes to pass over.
-type quiet struct {
-	silents *map[string]silence
-	now     time.Time
-}
-
-func (p *places) quiet(now time.Time) quiet { return quiet{silents: p.silents.Load(), now: now} }
-
-func (q quiet) has(name string) bool {
-	if q.silents == nil {
+func isSilent(silents *map[string]struct{}, name string) bool {
+	if silents == nil {
 		return false
 	}
-	s, ok := (*q.silents)[name]
-	return ok && q.now.Before(s.until)
+	_, silent := (*silents)[name]
+	return silent
 }
 
-// mayAsk reports whether a node that is not quiet may be asked. After a silence
-// one exchange tries it while the others still pass it over.
-func (p *places) mayAsk(name string, now time.Time) bool {
-	if silents := p.silents.Load(); silents == nil || (*silents)[name].span == 0 {
-		return true
-	}
-	allowed := true
-	p.change(func(silents map[string]silence) {
-		s, ok := silents[name]
-		if !ok {
-			return
-		}
-		if allowed = !now.Before(s.until); allowed {
-			s.until, s.tried = now.Add(2*p.cfg.Answer), true
-			silents[name] = s
-		}
-	})
-	return allowed
-}
-
-// silent notes that a node owed an answer; it is passed over for a while.
-func (p *places) silent(name string, now time.Time) {
-	p.change(func(silents map[string]silence) {
-		s := silents[name]
-		if now.Before(s.until) && !s.tried {
-			return // others were faster to notice the same silence
-		}
-		s.span = min(max(2*s.span, p.cfg.SilenceLeast), p.cfg.SilenceMost)
-		s.until, s.tried = now.Add(s.span), false
-		silents[name] = s
-	})
-}
-
-// spoke notes that a node answered.
-func (p *places) spoke(name string) {
-	silents := p.silents.Load()
-	if silents == nil {
-		return
-	}
-	if _, ok := (*silents)[name]; !ok {
-		return
-	}
-	p.change(func(silents map[string]silence) { delete(silents, name) })
-}
-
-// change replaces the silent nodes. Those that left the list are forgotten.
-func (p *places) change(edit func(map[string]silence)) {
+// silent passes a node over from now on.
+func (p *places) silent(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	next := make(map[string]silence)
-	if old := p.silents.Load(); old != nil {
-		for _, name := range p.nodes.Live() {
-			if s, ok := (*old)[name]; ok {
-				next[name] = s
-			}
-		}
-	}
-	edit(next)
-	if len(next) == 0 {
-		p.silents.Store(nil)
+	old := p.silents.Load()
+	if isSilent(old, name) {
 		return
+	}
+	next := map[string]struct{}{name: {}}
+	if old != nil {
+		maps.Copy(next, *old)
 	}
 	p.silents.Store(&next)
 }
+
+// spoke passes a node over no longer.
+func (p *places) spoke(name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	old := p.silents.Load()
+	if !isSilent(old, name) {
+		return
+	}
+	next := maps.Clone(*old)
+	delete(next, name)
+	p.silents.Store(&next)
+}
+
+// lives reports whether a node is among those that live.
+func (p *places) lives(name string) bool { return slices.Contains(p.nodes.Live(), name) }

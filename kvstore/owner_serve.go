@@ -49,14 +49,16 @@ func (o *owners) Drain(ctx context.Context) error {
 	}
 }
 
-// Stop drains and then hears no more. Own exchanges are still brought to their
-// owners. It may be called again.
+// Stop drains, then hears no more and probes nobody. Own exchanges are still
+// brought to their owners. It may be called again.
 func (o *owners) Stop(ctx context.Context) error {
 	err := o.Drain(ctx)
 	o.mu.Lock()
 	sub := o.sub
 	o.sub = nil
+	o.endProbes()
 	o.mu.Unlock()
+	o.probes.Wait() // each ends with probing
 	if sub != nil && sub.IsValid() && o.nc.IsConnected() {
 		// Without a connection there is nothing to take back.
 		if failed := sub.Unsubscribe(); err == nil && failed != nil {
@@ -68,6 +70,10 @@ func (o *owners) Stop(ctx context.Context) error {
 
 // take is called for one message after the other and must not wait.
 func (o *owners) take(msg *nats.Msg) {
+	if len(msg.Data) == 0 {
+		o.respond(msg, &recordpb.Answer{Outcome: o.standing()})
+		return
+	}
 	if !o.admit() {
 		o.respond(msg, &recordpb.Answer{Outcome: recordpb.Outcome_OUTCOME_NOT_MINE})
 		return
@@ -93,6 +99,16 @@ func (o *owners) admit() bool {
 	default:
 		return false
 	}
+}
+
+// standing is what a probe is told.
+func (o *owners) standing() recordpb.Outcome {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.declines || len(o.slots) == cap(o.slots) {
+		return recordpb.Outcome_OUTCOME_NOT_MINE
+	}
+	return recordpb.Outcome_OUTCOME_READY
 }
 
 // serve settles one exchange of another node and answers it.

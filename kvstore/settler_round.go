@@ -15,9 +15,11 @@ import (
 // Bounds of a [round].
 const (
 	// pauseLeast and pauseMost bound the pause after a conflict; it doubles in
-	// between and any part of it may be waited.
-	pauseLeast = time.Millisecond
-	pauseMost  = 32 * time.Millisecond
+	// between and any part of it may be waited. Who repeats what an owner is
+	// about to settle waits longer: the owner settles for all of them at once.
+	pauseLeast  = time.Millisecond
+	pauseMost   = 32 * time.Millisecond
+	pauseRepeat = 8
 	// patienceAttempts is how many times as long as one attempt a store may be
 	// unavailable before callers are told so: a hand-over of leadership loses
 	// the attempt in flight, and the next one is for the new leader.
@@ -65,14 +67,14 @@ func (r *round) step() error {
 	if r.tries > triesMost {
 		return fmt.Errorf("%w: %d conflicts with other writers in a row", ratelimit.ErrUnavailable, r.tries)
 	}
-	if !r.known {
+	if !r.known || r.repeats() {
 		if err := r.read(); err != nil {
 			return r.patience(err)
 		}
 		fresh = true
 	}
 	d := r.decide()
-	if !d.changed && !fresh && r.tooOld() {
+	if !d.changed && !fresh && time.Since(r.mem.confirmed) >= freshness {
 		r.release()
 		if err := r.read(); err != nil {
 			return r.patience(err)
@@ -86,13 +88,9 @@ func (r *round) step() error {
 	return r.write(d)
 }
 
-// tooOld reports whether the memory may not answer exchanges that change
-// nothing. For one that may have been settled elsewhere no memory is young
-// enough; the write of one that changes something tells by itself.
-func (r *round) tooOld() bool {
-	if time.Since(r.mem.confirmed) >= freshness {
-		return true
-	}
+// repeats reports whether an exchange may have been settled elsewhere: then no
+// memory of the record is young enough.
+func (r *round) repeats() bool {
 	return slices.ContainsFunc(r.callers, func(c *caller) bool { return c.way.repeated })
 }
 
@@ -221,6 +219,9 @@ func (r *round) patience(err error) error {
 // [ratelimit.ErrUnavailable], when the settler stops.
 func (r *round) pause() error {
 	most := min(pauseMost, pauseLeast<<min(r.tries, 10))
+	if r.repeats() {
+		most *= pauseRepeat
+	}
 	r.tries++
 	timer := time.NewTimer(rand.N(most))
 	defer timer.Stop()

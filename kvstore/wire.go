@@ -21,7 +21,7 @@ type ask struct {
 	x ratelimit.Exchange
 	// issued is the earliest instant at which it can have been settled.
 	issued counter.Instant
-	// patience is how long the node that sent it waits for the answer.
+	// patience is how long somebody cares what it comes to.
 	patience time.Duration
 }
 

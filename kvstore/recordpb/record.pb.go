@@ -35,6 +35,7 @@ const (
 	Outcome_OUTCOME_UNAVAILABLE  Outcome = 3 // nothing was applied
 	Outcome_OUTCOME_UNKNOWN      Outcome = 4 // it may have been applied
 	Outcome_OUTCOME_NEWER_FORMAT Outcome = 5 // nothing was applied
+	Outcome_OUTCOME_READY        Outcome = 6 // of an empty ask: the node takes exchanges
 )
 
 // Enum value maps for Outcome.
@@ -46,6 +47,7 @@ var (
 		3: "OUTCOME_UNAVAILABLE",
 		4: "OUTCOME_UNKNOWN",
 		5: "OUTCOME_NEWER_FORMAT",
+		6: "OUTCOME_READY",
 	}
 	Outcome_value = map[string]int32{
 		"OUTCOME_UNSPECIFIED":  0,
@@ -54,6 +56,7 @@ var (
 		"OUTCOME_UNAVAILABLE":  3,
 		"OUTCOME_UNKNOWN":      4,
 		"OUTCOME_NEWER_FORMAT": 5,
+		"OUTCOME_READY":        6,
 	}
 )
 
@@ -330,7 +333,8 @@ func (x *Window) GetPart() int64 {
 	return 0
 }
 
-// Ask is one exchange on its way to the counter's owner.
+// Ask is one exchange on its way to the counter's owner. An empty message
+// instead of it asks whether the node takes exchanges.
 type Ask struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Key     string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
@@ -347,7 +351,7 @@ type Ask struct {
 	// When the node first sent it, in nanoseconds since the epoch of the store's
 	// clock.
 	Issued uint64 `protobuf:"fixed64,12,opt,name=issued,proto3" json:"issued,omitempty"`
-	// How long the node waits for the answer, in nanoseconds.
+	// How long somebody cares what it comes to, in nanoseconds.
 	Patience      int64 `protobuf:"varint,13,opt,name=patience,proto3" json:"patience,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -845,14 +849,15 @@ const file_kvstore_recordpb_record_proto_rawDesc = "" +
 	"\x05units\x18\x03 \x01(\x03R\x05units\x12\x14\n" +
 	"\x05until\x18\x04 \x01(\x06R\x05until\x12\x0e\n" +
 	"\x02at\x18\x05 \x01(\x06R\x02at\x122\n" +
-	"\x05state\x18\x06 \x01(\v2\x1c.headgate.kvstore.v1.CounterR\x05state*\x95\x01\n" +
+	"\x05state\x18\x06 \x01(\v2\x1c.headgate.kvstore.v1.CounterR\x05state*\xa8\x01\n" +
 	"\aOutcome\x12\x17\n" +
 	"\x13OUTCOME_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fOUTCOME_SETTLED\x10\x01\x12\x14\n" +
 	"\x10OUTCOME_NOT_MINE\x10\x02\x12\x17\n" +
 	"\x13OUTCOME_UNAVAILABLE\x10\x03\x12\x13\n" +
 	"\x0fOUTCOME_UNKNOWN\x10\x04\x12\x18\n" +
-	"\x14OUTCOME_NEWER_FORMAT\x10\x05B2Z0github.com/headgate-io/headgate/kvstore/recordpbb\x06proto3"
+	"\x14OUTCOME_NEWER_FORMAT\x10\x05\x12\x11\n" +
+	"\rOUTCOME_READY\x10\x06B2Z0github.com/headgate-io/headgate/kvstore/recordpbb\x06proto3"
 
 var (
 	file_kvstore_recordpb_record_proto_rawDescOnce sync.Once
