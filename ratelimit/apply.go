@@ -90,9 +90,9 @@ func (l *Limiter) apply(c *cell, f *flight, g Grant) {
 	w.flying, w.view, w.share = nil, nil, nil
 	c.seen, c.seenAt, c.known, c.failing = g.State, g.At, true, false
 	c.denial.Store(nil)
-	l.look(c)
 	left, denied := w.serve(f, g, c.seen.Available(f.plan.rates, now), &c.seen, now)
 	c.keep(l, f, g, left, now)
+	l.look(c)
 	if len(w.returns) == 0 && c.plan.Load() == f.plan {
 		state := c.viewAt(f.plan, now).Clone()
 		d := newDenial(&state, f.plan, now, denied)

@@ -96,7 +96,7 @@ func (l *Limiter) visit(c *cell) (again bool) {
 	if w.refresh || c.owed() > 0 {
 		l.enqueue(c)
 	}
-	if w.demand.quiet < restAfter || w.queued || w.held || c.owed() > 0 || c.lease.Load() != nil || w.next != nil {
+	if (w.demand.quiet < restAfter && !c.transient) || w.queued || w.held || c.owed() > 0 || c.lease.Load() != nil || w.next != nil {
 		return true
 	}
 	c.rest(p)
@@ -144,10 +144,10 @@ func (d *demand) over(tick time.Duration) bool {
 	return float64(d.quiet)*tick.Seconds()*d.rate >= goneAfter
 }
 
-// look puts the cell on the list of those to look after. The cell's lock is
-// held.
+// look puts the cell on the list of those to look after; one that is not kept
+// only while it owes something. The cell's lock is held.
 func (l *Limiter) look(c *cell) {
-	if c.active {
+	if c.active || (c.transient && c.owed() == 0) {
 		return
 	}
 	c.active = true
