@@ -105,7 +105,8 @@ func (l *Limiter) apply(c *cell, f *flight, g Grant) {
 
 // serve gives the granted units to the waiters in their order. It returns what
 // is left of them, and the smallest cost that was denied, or 1. Whoever was
-// passed over and would be admitted by now, since time went on, waits again.
+// passed over and would be admitted by now, since time went on, waits again, but
+// once only: the store's clock may be a little behind.
 func (w *work) serve(f *flight, g Grant, remaining int64, state *counter.Counter, now counter.Instant) (left, denied int64) {
 	left, denied = g.Units, 1
 	smallest := counter.MaxUnits + 1
@@ -122,8 +123,11 @@ func (w *work) serve(f *flight, g Grant, remaining int64, state *counter.Counter
 		rate, next, _ := state.Limiting(f.plan.rates, now, wt.cost)
 		switch {
 		case wt.gone:
-		case rate < 0:
+		case rate < 0 && !wt.again:
+			wt.again = true
 			again = append(again, wt)
+		case rate < 0:
+			wt.done <- verdict{outcome: refused, retry: retryPause, remaining: remaining}
 		default:
 			smallest = min(smallest, wt.cost)
 			wt.done <- verdict{outcome: refused, rate: f.plan.rateAt(rate), at: next, remaining: remaining}

@@ -133,11 +133,17 @@ func (c *cell) busy() *work {
 	return c.work
 }
 
-// adopt makes p the cell's plan. What was leased under another plan goes back,
-// and what was known of denials is forgotten. The lock is held.
-func (c *cell) adopt(p *plan, now counter.Instant) {
-	if c.plan.Load() == p {
-		return
+// adopt makes p the cell's plan, unless it has a newer one, and returns the one
+// that it has then. What was leased under another plan goes back, and what was
+// known of denials is forgotten. The lock is held.
+func (c *cell) adopt(p *plan, now counter.Instant) *plan {
+	cur := c.plan.Load()
+	if cur != nil && cur.number >= p.number {
+		return cur
+	}
+	if cur.decidesAs(p) { // another policy changed, or only what does not matter here
+		c.plan.Store(p)
+		return p
 	}
 	c.retireAll(now)
 	c.denial.Store(nil)
@@ -145,6 +151,7 @@ func (c *cell) adopt(p *plan, now counter.Instant) {
 		c.work.view, c.work.share = nil, nil
 	}
 	c.plan.Store(p)
+	return p
 }
 
 // retireAll ends the current and the next lease. The lock is held.

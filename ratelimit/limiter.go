@@ -31,7 +31,8 @@ type Limiter struct {
 	scopes     *xsync.Map[routeKey, *scope]
 	compiled   *xsync.Map[*Policy, *compiled]
 	compiledAt atomic.Uint64
-	cells      atomic.Int64 // those kept
+	plans      atomic.Uint64 // how many policies were compiled
+	cells      atomic.Int64  // those kept
 	roster     roster
 	held       holds
 

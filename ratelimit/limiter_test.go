@@ -245,3 +245,20 @@ func TestCase23_oneRoomInTwoTiers(t *testing.T) {
 		}, policy(func(p *ratelimit.Policy) { p.Account, p.Total, p.Consistency = rates(t, "1-H"), rates(t, "1-H"), c }))
 	}
 }
+
+// A change of another policy costs a counter nothing: its leases go on.
+func TestPolicies_aChangeElsewhereEndsNoLease(t *testing.T) {
+	mine := func() *ratelimit.Policy { return perAccount(t, "100000-H", ratelimit.Leased) }
+	inWorld(t, 1, func(w *world) {
+		w.offer(time.Millisecond, 300*time.Millisecond, ratelimit.Invocation{Account: "acme"})
+		key, _ := w.keys.Key(ratelimit.Account, "f", ratelimit.Any, "acme", "")
+		before, _ := w.nodes[0].Leased(key)
+		exchanges := w.store.Stats().Exchanges
+		w.policies.set(mine(), &ratelimit.Policy{Function: "other", Version: ratelimit.Any, Total: rates(t, "1-S")})
+		w.spend(1, ratelimit.Invocation{Account: "acme"})
+		if after, _ := w.nodes[0].Leased(key); after != before-1 {
+			t.Errorf("%d units leased before a change elsewhere, %d after it and one call", before, after)
+		}
+		w.want("exchanges of the change", w.store.Stats().Exchanges-exchanges, 0)
+	}, mine())
+}

@@ -53,7 +53,7 @@ func (l *Limiter) read(ctx context.Context, c *cell, p *plan) (stand, error) {
 	degraded := false
 	c.mu.Lock()
 	now := l.clock.Now()
-	c.adopt(p, now)
+	p = c.adopt(p, now)
 	if (!c.known || now.Sub(c.seenAt) >= l.cfg.SyncInterval) && !l.breaker.open() {
 		w := &waiter{deadline: time.Now().Add(l.cfg.Attempt), done: make(chan verdict, 1)}
 		work := c.busy()
@@ -77,8 +77,7 @@ func (l *Limiter) read(ctx context.Context, c *cell, p *plan) (stand, error) {
 func (l *Limiter) stand(c *cell, p *plan) stand {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.adopt(p, l.clock.Now())
-	return l.standLocked(c, p)
+	return l.standLocked(c, c.adopt(p, l.clock.Now()))
 }
 
 func (l *Limiter) standLocked(c *cell, p *plan) stand {

@@ -26,6 +26,7 @@ const (
 // plan is one tier of a policy as its cells need it. A cell that meets another
 // plan than the one it has adopted knows that its policy changed.
 type plan struct {
+	number   uint64 // later plans have higher ones
 	tier     Tier
 	rates    []counter.Rate
 	capacity int64 // the largest cost that can ever be admitted
@@ -35,11 +36,11 @@ type plan struct {
 	policy   *Policy
 }
 
-func newPlan(tier Tier, rates []counter.Rate, p *Policy, lease time.Duration) *plan {
+func newPlan(tier Tier, rates []counter.Rate, p *Policy, lease time.Duration, number uint64) *plan {
 	if len(rates) == 0 {
 		return nil
 	}
-	pl := &plan{tier: tier, rates: rates, capacity: counter.MaxUnits, life: lease, slice: counter.ShortestSlice(rates), policy: p}
+	pl := &plan{number: number, tier: tier, rates: rates, capacity: counter.MaxUnits, life: lease, slice: counter.ShortestSlice(rates), policy: p}
 	for _, r := range rates {
 		pl.capacity = min(pl.capacity, r.Capacity())
 		pl.fixed = pl.fixed || r.Algorithm == counter.Fixed
@@ -48,6 +49,12 @@ func newPlan(tier Tier, rates []counter.Rate, p *Policy, lease time.Duration) *p
 		pl.life = min(pl.life, pl.slice)
 	}
 	return pl
+}
+
+// decidesAs reports whether a cell decides the same under both plans.
+func (p *plan) decidesAs(o *plan) bool {
+	return p != nil && slices.Equal(p.rates, o.rates) &&
+		p.policy.Consistency == o.policy.Consistency && p.policy.OnStoreFailure == o.policy.OnStoreFailure
 }
 
 // rateAt is the rate of an index that [counter.Counter.Limiting] returned; nil
@@ -69,16 +76,16 @@ type compiled struct {
 	capacity  int64 // the smallest of all the plans' capacities
 }
 
-func compile(p *Policy, lease time.Duration) *compiled {
+func compile(p *Policy, lease time.Duration, number uint64) *compiled {
 	c := &compiled{
 		policy:    p,
-		subject:   newPlan(Subject, p.Subject, p, lease),
-		account:   newPlan(Account, p.Account, p, lease),
-		total:     newPlan(Total, p.Total, p, lease),
+		subject:   newPlan(Subject, p.Subject, p, lease, number),
+		account:   newPlan(Account, p.Account, p, lease, number),
+		total:     newPlan(Total, p.Total, p, lease, number),
 		overrides: make(map[string]*plan, len(p.Overrides)),
 	}
 	for account, rates := range p.Overrides {
-		c.overrides[account] = newPlan(Account, rates, p, lease)
+		c.overrides[account] = newPlan(Account, rates, p, lease, number)
 	}
 	c.capacity = counter.MaxUnits
 	for pl := range c.all() {
@@ -211,6 +218,6 @@ func (l *Limiter) compiledOf(p *Policy) *compiled {
 	if c, ok := l.compiled.Load(p); ok {
 		return c
 	}
-	c, _ := l.compiled.LoadOrStore(p, compile(p, l.cfg.LeaseLife))
+	c, _ := l.compiled.LoadOrStore(p, compile(p, l.cfg.LeaseLife, l.plans.Add(1)))
 	return c
 }

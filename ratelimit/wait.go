@@ -14,6 +14,7 @@ type waiter struct {
 	cost     int64
 	deadline time.Time
 	done     chan verdict // holds one
+	again    bool         // was passed over once, and waits again
 	gone     bool         // nobody waits any more; guarded by the cell's lock
 }
 
@@ -23,7 +24,7 @@ type waiter struct {
 func (l *Limiter) acquire(ctx context.Context, c *cell, p *plan, cost int64) (verdict, error) {
 	c.mu.Lock()
 	now := l.clock.Now()
-	c.adopt(p, now)
+	p = c.adopt(p, now)
 	if v, ok := l.decideLocked(c, p, now, cost); ok {
 		c.mu.Unlock()
 		return v, nil
