@@ -48,8 +48,9 @@ type settled struct {
 	// travels: another node may be asked for it too, so the record must tell
 	// it. The others this node remembers for itself.
 	travels bool
-	// ours: this node settled it, and all that it replaced.
-	ours bool
+	// foreignAt is when others than this node last settled what it stands for:
+	// itself, or an exchange that it replaced; 0: they did not.
+	foreignAt counter.Instant
 }
 
 // name is what tells exchanges apart: a hash of the node, and its serial. The
@@ -89,7 +90,11 @@ func (j *journal) find(n name, way itinerary, doubt time.Duration) (ratelimit.Gr
 		if s.name == n {
 			return ratelimit.Grant{Units: s.units, Until: s.until, At: s.at}, alreadySettled
 		}
-		if s.travels && s.node == n.node && s.serial > n.serial && s.at >= earliest && (way.repeated || !s.ours) {
+		last := s.foreignAt
+		if way.repeated {
+			last = s.at
+		}
+		if s.travels && s.node == n.node && s.serial > n.serial && last != 0 && last >= earliest {
 			replaced = true
 		}
 	}
@@ -109,12 +114,11 @@ func (j *journal) add(s settled) {
 	if s.name == (name{}) {
 		return
 	}
-	s.ours = true
 	j.entries = slices.DeleteFunc(j.entries, func(e settled) bool {
 		if e.node != s.node || e.travels != s.travels || e.serial > s.serial {
 			return false
 		}
-		s.ours = s.ours && e.ours
+		s.foreignAt = max(s.foreignAt, e.foreignAt)
 		return true
 	})
 	drop := 0
@@ -133,9 +137,7 @@ func (j *journal) forget(e settled) {
 		return
 	}
 	j.forgotten = max(j.forgotten, e.at)
-	if !e.ours {
-		j.foreign = max(j.foreign, e.at)
-	}
+	j.foreign = max(j.foreign, e.foreignAt)
 }
 
 // clone shares no memory with j.
@@ -147,11 +149,19 @@ func (j *journal) clone() journal {
 }
 
 // adopt takes over from an older memory of the same counter what the record
-// does not carry: the exchanges that only this node can repeat.
+// does not carry: what of it this node settled, and the exchanges that only this
+// node can repeat.
 func (j *journal) adopt(old journal) {
+	if j.forgotten == old.forgotten {
+		j.foreign = old.foreign
+	}
 	for _, s := range old.entries {
 		if !s.travels {
 			j.entries = append(j.entries, s)
+			continue
+		}
+		if i := slices.IndexFunc(j.entries, func(e settled) bool { return e.name == s.name }); i >= 0 {
+			j.entries[i].foreignAt = s.foreignAt
 		}
 	}
 }
@@ -171,7 +181,7 @@ func (j *journal) encode(pb *recordpb.Record, seen counter.Instant) {
 	}
 }
 
-// decodeJournal reads a journal; nothing in it counts as ours.
+// decodeJournal reads a journal; all in it counts as settled by others.
 func decodeJournal(pb *recordpb.Record, seen counter.Instant) (journal, error) {
 	names, grants := pb.GetSettled(), pb.GetSettledGrants()
 	if len(names)%2 != 0 || len(grants) != len(names)/2*3 {
@@ -185,13 +195,15 @@ func decodeJournal(pb *recordpb.Record, seen counter.Instant) (journal, error) {
 		j.forgotten = seen.Add(-time.Duration(pb.GetForgotten()))
 		j.foreign = j.forgotten
 	}
-	for i := 0; i < len(names)/2; i++ {
+	for i := range len(names) / 2 {
+		at := seen.Add(-time.Duration(grants[3*i]))
 		j.entries = append(j.entries, settled{
-			name:    name{node: names[2*i], serial: names[2*i+1]},
-			at:      seen.Add(-time.Duration(grants[3*i])),
-			units:   grants[3*i+1],
-			until:   seen.Add(time.Duration(grants[3*i+2])),
-			travels: true,
+			name:      name{node: names[2*i], serial: names[2*i+1]},
+			at:        at,
+			units:     grants[3*i+1],
+			until:     seen.Add(time.Duration(grants[3*i+2])),
+			travels:   true,
+			foreignAt: at,
 		})
 	}
 	return j, nil

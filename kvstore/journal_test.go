@@ -50,6 +50,15 @@ func TestJournal(t *testing.T) {
 			func(j *journal) { j.add(entry(1, 9, 1)); elsewhere(j) }, name{1, 5}, first(0), cannotTell,
 		},
 		{
+			"another node wrote in between what this one settled",
+			func(j *journal) { mine := *j; mine.add(entry(1, 9, 1)); *j = mine; elsewhere(j); j.adopt(mine) },
+			name{1, 5}, first(0), unsettled,
+		},
+		{
+			"issued after all that others settled",
+			func(j *journal) { j.add(entry(1, 5, 1)); elsewhere(j); j.add(entry(1, 9, 3)) }, name{1, 7}, first(2), unsettled,
+		},
+		{
 			"a greater serial of the node's former life",
 			func(j *journal) { j.add(entry(1, 9, 1)); elsewhere(j) }, name{1, 5}, again(2), unsettled,
 		},
