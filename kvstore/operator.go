@@ -13,19 +13,19 @@ import (
 
 // Bounds of an operator's dealing with all nodes.
 const (
-	// askPatience bounds one round of asking all nodes.
-	askPatience = time.Second
+	// holdPatience bounds one round of asking all nodes to hold a counter.
+	holdPatience = 800 * time.Millisecond
 	// holdWithin bounds how long a node takes to settle what it owes of a
-	// counter; it is less than askPatience, so that the asker hears of it.
-	holdWithin = 800 * time.Millisecond
+	// counter; it is less than holdPatience, so that the asker hears of it.
+	holdWithin = 600 * time.Millisecond
+	// askPatience bounds one round of asking all nodes anything else.
+	askPatience = 400 * time.Millisecond
 	// holdLife is when a node lets go of a counter by itself, because whoever
 	// asked for the hold may be gone. It is longer than what follows the last
 	// round of holds: one wait for leases to end, one round, one exchange.
 	holdLife = 5 * time.Second
 	// exchangeWithin bounds the exchange, its repeats included.
 	exchangeWithin = 2 * time.Second
-	// releasePatience bounds the round in which all nodes let go.
-	releasePatience = 500 * time.Millisecond
 	// heldMost bounds the counters that a node holds for operators at a time.
 	heldMost = 1024
 )
@@ -89,7 +89,7 @@ func (o *Operator) Start(context.Context) error {
 	if o.stop != nil || o.stopped {
 		return ErrStarted
 	}
-	stop, err := o.store.ServePeers(o.answer)
+	stop, err := o.store.servePeers(o.answer)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -32,22 +33,20 @@ const exchangePause = 20 * time.Millisecond
 // off, what it hands back later of such a lease is taken off what was spent after
 // the reset.
 //
-// The error is [ratelimit.ErrUnavailable] when nothing was forgotten, also where a
-// node says that it cannot settle, and [ratelimit.ErrUnknown] when it may have
-// been; both tell how many nodes did not answer.
+// The error is a [*ResetError].
 func (o *Operator) Reset(ctx context.Context, key ratelimit.Key, rates []counter.Rate) error {
 	name := rand.Text()
 	defer o.release(ctx, name)
 	silent, err := o.holdAll(ctx, operatorAsk{What: askHold, Key: key, Name: name})
 	if err != nil {
-		return fmt.Errorf("reset counter: hold it at all nodes%s: %w", unanswered(silent), err)
+		return &ResetError{Silent: silent, Refused: refusing(err), Err: err}
 	}
 	// Nobody is granted anything, so a reset of unknown outcome may be made again.
 	again := func(err error) bool {
 		return errors.Is(err, ratelimit.ErrUnavailable) || errors.Is(err, ratelimit.ErrUnknown)
 	}
 	if err := o.exchange(ctx, ratelimit.Exchange{Key: key, Rates: rates, Reset: true}, again); err != nil {
-		return fmt.Errorf("reset counter%s: %w", unanswered(silent), err)
+		return &ResetError{Silent: silent, Err: err}
 	}
 	if len(silent) > 0 {
 		o.store.log.Warn("a counter was reset without nodes that do not answer; their leases have ended", "nodes", silent)
@@ -55,20 +54,10 @@ func (o *Operator) Reset(ctx context.Context, key ratelimit.Key, rates []counter
 	return nil
 }
 
-// unanswered tells how many nodes did not answer.
-func unanswered(silent []string) string {
-	if len(silent) == 0 {
-		return ""
-	}
-	return fmt.Sprintf(" (%d did not answer)", len(silent))
-}
-
 // release has all nodes let go. Those that do not hear of it let go by
 // themselves.
 func (o *Operator) release(ctx context.Context, name string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releasePatience)
-	defer cancel()
-	_, _, _ = o.ask(ctx, operatorAsk{What: askRelease, Name: name})
+	_, _, _ = o.ask(context.WithoutCancel(ctx), operatorAsk{What: askRelease, Name: name}, askPatience)
 }
 
 // holdAll has all nodes hold a counter and names those that are silent, whose
@@ -77,7 +66,7 @@ func (o *Operator) release(ctx context.Context, name string) {
 func (o *Operator) holdAll(ctx context.Context, hold operatorAsk) (silent []string, err error) {
 	waited := false
 	for range holdRounds {
-		answers, quiet, err := o.ask(ctx, hold)
+		answers, quiet, err := o.ask(ctx, hold, holdPatience)
 		if err != nil {
 			return quiet, err
 		}
@@ -125,7 +114,7 @@ func (o *Operator) Grant(ctx context.Context, key ratelimit.Key, rates []counter
 	if err := o.exchange(ctx, ratelimit.Exchange{Key: key, Rates: rates, Add: units}, again); err != nil {
 		return fmt.Errorf("grant units: %w", err)
 	}
-	_, _, _ = o.ask(ctx, operatorAsk{What: askRefresh, Key: key}) // as said above
+	_, _, _ = o.ask(ctx, operatorAsk{What: askRefresh, Key: key}, holdPatience) // as said above
 	return nil
 }
 
@@ -178,7 +167,7 @@ type NodeLease struct {
 // those that may, by name, beside the nodes that do not answer. The error is
 // [ratelimit.ErrUnavailable] before the store is joined.
 func (o *Operator) Leases(ctx context.Context, key ratelimit.Key) (leases []NodeLease, silent []string, err error) {
-	answers, silent, err := o.ask(ctx, operatorAsk{What: askLeases, Key: key})
+	answers, silent, err := o.ask(ctx, operatorAsk{What: askLeases, Key: key}, askPatience)
 	if err != nil {
 		return nil, silent, err
 	}
@@ -192,9 +181,11 @@ func (o *Operator) Leases(ctx context.Context, key ratelimit.Key) (leases []Node
 }
 
 // ask asks every node that is alive, this one too, and names those that do not
-// answer. The error joins what nodes say that they cannot.
-func (o *Operator) ask(ctx context.Context, ask operatorAsk) (answers map[string]operatorAnswer, silent []string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, askPatience)
+// answer within patience. The error joins what nodes say that they cannot.
+func (o *Operator) ask(
+	ctx context.Context, ask operatorAsk, patience time.Duration,
+) (answers map[string]operatorAnswer, silent []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	request, err := json.Marshal(ask)
 	if err != nil {
@@ -202,7 +193,7 @@ func (o *Operator) ask(ctx context.Context, ask operatorAsk) (answers map[string
 	}
 	own := make(chan operatorAnswer, 1)
 	go func() { own <- o.do(ctx, ask) }() // waited for below
-	raw, quiet, err := o.store.askPeers(ctx, request)
+	raw, silent, err := o.store.askPeers(ctx, request)
 	answers = map[string]operatorAnswer{o.store.cfg.NodeName: <-own}
 	for node, data := range raw {
 		var a operatorAnswer
@@ -211,19 +202,15 @@ func (o *Operator) ask(ctx context.Context, ask operatorAsk) (answers map[string
 		}
 		answers[node] = a
 	}
-	for _, e := range quiet {
-		silent = append(silent, e.Node)
-	}
-	slices.Sort(silent)
 	return answers, silent, errors.Join(err, refusals(answers))
 }
 
 // refusals joins what nodes say that they cannot.
 func refusals(answers map[string]operatorAnswer) error {
 	var all []error
-	for node, a := range answers {
-		if a.Fault != "" {
-			all = append(all, fmt.Errorf("%w: node %s: %s", ratelimit.ErrUnavailable, node, a.Fault))
+	for _, node := range slices.Sorted(maps.Keys(answers)) {
+		if a := answers[node]; a.Fault != "" {
+			all = append(all, &refusal{node: node, why: a.Fault})
 		}
 	}
 	return errors.Join(all...)

@@ -31,7 +31,11 @@ type limited struct {
 
 func newLimited(t *testing.T, mode ratelimit.Consistency) *limited {
 	t.Helper()
-	stores := startStores(t, memberConfigs(t))
+	members := memberConfigs(t)
+	for i := range members {
+		members[i].AttemptTimeout = patientAttempt
+	}
+	stores := startStores(t, members)
 	awaitJoined(t, stores...)
 	for _, s := range stores {
 		await(t, "the others", func() bool { return len(s.nodes.members.others()) == len(stores)-1 })
@@ -46,7 +50,7 @@ func newLimited(t *testing.T, mode ratelimit.Consistency) *limited {
 	w.key, _ = keys.Key(ratelimit.Account, "f", ratelimit.Any, "acme", "")
 	w.nodes = operate(t, stores, func(i int) *ratelimit.Limiter {
 		cfg := ratelimit.DefaultConfig()
-		cfg.Node = stores[i].cfg.NodeName
+		cfg.Node, cfg.Attempt = stores[i].cfg.NodeName, patientAttempt
 		l, err := ratelimit.New(stores[i], stores[i].Clock(), onePolicy{policy}, keys, cfg,
 			ratelimit.WithNodes(stores[i].Live), ratelimit.WithLogger(slog.New(slog.DiscardHandler)))
 		if err != nil {

@@ -67,7 +67,9 @@ func TestOperator_resetRefused(t *testing.T) {
 	why := errors.New("the store is away")
 	holders[2].refuses.Store(&why)
 	err := nodes[0].Reset(t.Context(), operatedKey, perHour)
-	if !errors.Is(err, ratelimit.ErrUnavailable) || !strings.Contains(err.Error(), "node node-2: the store is away") {
+	var refused *ResetError
+	if !errors.As(err, &refused) || !slices.Equal(refused.Refused, []string{"node-2"}) ||
+		!errors.Is(err, ratelimit.ErrUnavailable) || !strings.Contains(err.Error(), "node node-2: the store is away") {
 		t.Errorf("error %v, want ErrUnavailable that names node-2", err)
 	}
 	if got := left(t, nodes[0].store); got != 3 {
@@ -115,7 +117,7 @@ func TestOperator_errorCountsSilentNodes(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), ratelimit.MaxLease/2)
 	defer cancel()
 	err := nodes[0].Reset(ctx, operatedKey, perHour)
-	if !errors.Is(err, ratelimit.ErrUnavailable) || !strings.Contains(err.Error(), "(1 did not answer)") {
+	if !errors.Is(err, ratelimit.ErrUnavailable) || !strings.Contains(err.Error(), "(1 did not answer: node-1)") {
 		t.Errorf("error %v, want ErrUnavailable that counts one silent node", err)
 	}
 }

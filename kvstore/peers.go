@@ -2,7 +2,6 @@ package kvstore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -23,36 +22,10 @@ const (
 	peersInFlight = 64
 )
 
-// PeerError is a node that was asked and did not answer. It wraps
-// [ratelimit.ErrUnavailable].
-type PeerError struct {
-	Node  string
-	Cause error
-}
-
-func (e *PeerError) Error() string {
-	return fmt.Sprintf("node %s does not answer: %v", e.Node, e.Cause)
-}
-
-// Unwrap makes errors.Is(err, ratelimit.ErrUnavailable) true, and keeps the
-// cause.
-func (e *PeerError) Unwrap() []error { return []error{ratelimit.ErrUnavailable, e.Cause} }
-
-// AskPeers asks every other node that is alive the same, and returns what they
-// answered by name. The error joins a [*PeerError] for each that did not answer
-// within ctx or two seconds. Before the store is joined it is
-// [ratelimit.ErrUnavailable].
-func (s *Store) AskPeers(ctx context.Context, request []byte) (map[string][]byte, error) {
-	answers, silent, err := s.askPeers(ctx, request)
-	faults := []error{err}
-	for _, e := range silent {
-		faults = append(faults, e)
-	}
-	return answers, errors.Join(faults...)
-}
-
-// askPeers is AskPeers with those who stay silent beside those who answer.
-func (s *Store) askPeers(ctx context.Context, request []byte) (answers map[string][]byte, silent []*PeerError, err error) {
+// askPeers asks every other node that is alive the same. It returns what they
+// answered by name, and the names of those that did not within ctx or two
+// seconds. Before the store is joined the error is [ratelimit.ErrUnavailable].
+func (s *Store) askPeers(ctx context.Context, request []byte) (answers map[string][]byte, silent []string, err error) {
 	l := s.link.Load()
 	if l == nil {
 		return nil, nil, errNotJoined
@@ -70,20 +43,21 @@ func (s *Store) askPeers(ctx context.Context, request []byte) (answers map[strin
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
-				silent = append(silent, &PeerError{Node: name, Cause: err})
+				silent = append(silent, name) // whatever the reason
 				return
 			}
 			answers[name] = msg.Data
 		})
 	}
 	asking.Wait()
+	slices.Sort(silent)
 	return answers, silent, nil
 }
 
-// ServePeers answers what other nodes ask with [Store.AskPeers], a few requests
-// at a time, each within two seconds. stop ends it and waits for the answers
+// servePeers answers what other nodes ask with askPeers, a few requests at a time,
+// each within two seconds. stop ends it and waits for the answers
 // under way. The error is [ratelimit.ErrUnavailable] before the store is joined.
-func (s *Store) ServePeers(answer func(ctx context.Context, request []byte) []byte) (stop func(), err error) {
+func (s *Store) servePeers(answer func(ctx context.Context, request []byte) []byte) (stop func(), err error) {
 	l := s.link.Load()
 	if l == nil {
 		return nil, errNotJoined

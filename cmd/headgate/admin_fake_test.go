@@ -30,6 +30,7 @@ type world struct {
 	counters map[ratelimit.Key]counter.Counter
 	keys     *ratelimit.Keyring
 	leases   []admin.Lease
+	silent   []string
 }
 
 // newWorld serves one and returns the environment in which commands ask it.
@@ -191,10 +192,10 @@ func (w *world) Grant(_ context.Context, key ratelimit.Key, rates []counter.Rate
 	return nil
 }
 
-func (w *world) Leases(context.Context, ratelimit.Key) ([]admin.Lease, error) {
+func (w *world) Leases(context.Context, ratelimit.Key) (admin.Leases, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.leases, nil
+	return admin.Leases{Held: w.leases, Silent: w.silent}, nil
 }
 
 func (w *world) status(context.Context) (admin.Status, error) {

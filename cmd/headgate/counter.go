@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -183,6 +184,13 @@ func tableOfDetails(w io.Writer, details []client.CounterDetail) {
 		leases += len(d.Leases)
 	}
 	tableOfCounters(w, list)
+	for _, d := range details {
+		if len(d.Silent) > 0 {
+			blank(w)
+			output.Row(w, fmt.Sprintf("%s may hold leases and did not answer", strings.Join(d.Silent, ", ")))
+			break // the others are asked at the same time
+		}
+	}
 	if leases == 0 {
 		return
 	}

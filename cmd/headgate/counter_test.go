@@ -19,6 +19,7 @@ func TestCounterCommands(t *testing.T) {
 	w.charge("resize", "other", 3, rate)
 	w.charge("gone", "acme", 1, rate)
 	w.leases = []admin.Lease{{Node: "n2", Units: 4, Until: 50 * time.Millisecond}}
+	w.silent = []string{"n3"}
 
 	const acme = " --function resize --version v1 --account acme"
 	for _, step := range []told{
@@ -30,7 +31,7 @@ func TestCounterCommands(t *testing.T) {
 		{args: "counter ls --function resize --limit 1", out: []string{"acme"}, errs: []string{"warning: only the first 1 are shown"}},
 		{args: "counter ls --function gone", out: []string{"no policy in force"}},
 		{args: "counter ls", code: 2, errs: []string{`required flag(s) "function" not set`}},
-		{args: "counter get" + acme, out: []string{"10-H  10     0", "LEASED TO  UNITS  ENDS IN", "n2         4      50ms"}},
+		{args: "counter get" + acme, out: []string{"10-H  10     0", "LEASED TO  UNITS  ENDS IN", "n2         4      50ms", "n3 may hold leases and did not answer"}},
 		{args: "counter get " + key, out: []string{"10-H  10     0"}},
 		{args: "counter get --function resize", code: 2, errs: []string{"name a counter by its key"}},
 		{args: "counter get " + key + acme, code: 2, errs: []string{"name a counter by its key"}},

@@ -25,6 +25,7 @@ type leaseEntry struct {
 type counterDetail struct {
 	counterEntry
 	Leases []leaseEntry `json:"leases"`
+	Silent []string     `json:"silent"` // nodes that do not say whether they hold any
 }
 
 // counterList is the answer to a query.
@@ -110,8 +111,8 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request, key ratelimit.K
 	if err != nil {
 		return err
 	}
-	detail := counterDetail{counterEntry: entry, Leases: []leaseEntry{}}
-	for _, l := range leases {
+	detail := counterDetail{counterEntry: entry, Leases: []leaseEntry{}, Silent: list(leases.Silent)}
+	for _, l := range leases.Held {
 		detail.Leases = append(detail.Leases, leaseEntry{Node: l.Node, Units: l.Units, Until: seconds(l.Until)})
 	}
 	writeJSON(w, http.StatusOK, detail)

@@ -33,6 +33,7 @@ type counterAnswer struct {
 		Units int64
 		Until float64
 	}
+	Silent []string
 }
 
 func (w *world) counter(t *testing.T, method, target, body string) counterAnswer {
@@ -79,7 +80,9 @@ func TestCounterStory(t *testing.T) {
 	}
 
 	w.charge(t, key, "10-M,100-H", 10)
-	w.leases = []admin.Lease{{Node: "node-1", Units: 3, Until: 80 * time.Millisecond}}
+	w.leases = admin.Leases{
+		Held: []admin.Lease{{Node: "node-1", Units: 3, Until: 80 * time.Millisecond}}, Silent: []string{"node-2"},
+	}
 	full := w.counter(t, "GET", counterURL(key), "")
 	if full.Tier != "account" || full.Identity != "acme" || full.Function != "resize" || full.Version != "*" || !full.InForce {
 		t.Fatalf("whose it is: %+v", full)
@@ -93,6 +96,9 @@ func TestCounterStory(t *testing.T) {
 	}
 	if len(full.Leases) != 1 || full.Leases[0].Node != "node-1" || full.Leases[0].Units != 3 || full.Leases[0].Until != 0.08 {
 		t.Fatalf("leases: %+v", full.Leases)
+	}
+	if len(full.Silent) != 1 || full.Silent[0] != "node-2" {
+		t.Fatalf("silent: %q", full.Silent)
 	}
 
 	granted := w.counter(t, "POST", counterURL(key)+"/grant", `{"units": 4}`)

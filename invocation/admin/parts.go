@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/headgate-io/headgate/ratelimit"
@@ -33,6 +34,24 @@ func (e *ConflictError) Error() string {
 
 // Unwrap makes errors.Is(err, ErrConflict) true.
 func (e *ConflictError) Unwrap() error { return ErrConflict }
+
+// NodesError is a counter that was not reset because of some nodes, beside the
+// error that says whether it may have been.
+type NodesError struct {
+	Silent  []string // they are there and did not answer
+	Refused []string // they cannot settle what they owe now
+}
+
+func (e *NodesError) Error() string {
+	var parts []string
+	if len(e.Refused) > 0 {
+		parts = append(parts, "cannot settle what they owe now: "+strings.Join(e.Refused, ", "))
+	}
+	if len(e.Silent) > 0 {
+		parts = append(parts, fmt.Sprintf("%d did not answer: %s", len(e.Silent), strings.Join(e.Silent, ", ")))
+	}
+	return "nodes: " + strings.Join(parts, "; ")
+}
 
 // PolicyStore is where policies are written, for all nodes. It must be safe for
 // concurrent use. A policy that it returns has its revision as a decimal number.
@@ -81,16 +100,23 @@ type Lease struct {
 	Until time.Duration // from now
 }
 
+// Leases is which nodes hold leases on a counter, as far as nodes answer.
+type Leases struct {
+	Held   []Lease
+	Silent []string // nodes that are there and do not answer
+}
+
 // Operator does to a counter what concerns every node. It must be safe for
 // concurrent use. Rates are those that the counter counts for.
 type Operator interface {
 	// Reset revokes every node's leases on the counter and then forgets what
-	// was spent; both are done when it returns.
+	// was spent; both are done when it returns. Of nodes that do not answer it
+	// waits until their leases have ended. The error may hold a [*NodesError].
 	Reset(ctx context.Context, key ratelimit.Key, rates []counter.Rate) error
 	// Grant adds units in the current window.
 	Grant(ctx context.Context, key ratelimit.Key, rates []counter.Rate, units int64) error
 	// Leases asks every node what it holds of the counter.
-	Leases(ctx context.Context, key ratelimit.Key) ([]Lease, error)
+	Leases(ctx context.Context, key ratelimit.Key) (Leases, error)
 }
 
 // Parts is what the API works on. All are required.

@@ -42,12 +42,15 @@ func internal() *problem {
 func (h *handler) problemOf(where string, err error) *problem {
 	var p *problem
 	var conflict *ConflictError
+	var nodes *NodesError
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &p):
 		return p
 	case errors.As(err, &conflict):
 		return conflictProblem(conflict.Current)
+	case errors.As(err, &nodes) && errors.Is(err, ratelimit.ErrUnavailable):
+		return &problem{status: http.StatusServiceUnavailable, Code: "nodes", Message: "nothing was reset; " + nodes.Error()}
 	case errors.Is(err, ErrConflict):
 		return &problem{
 			status: http.StatusConflict, Code: "conflict", Field: "revision",

@@ -32,7 +32,7 @@ type world struct {
 	store    *storetest.Memory
 	clock    *storetest.Clock
 	keys     *ratelimit.Keyring
-	leases   []admin.Lease
+	leases   admin.Leases
 	status   admin.Status
 	failure  error // of every part, when set
 	serial   uint64
@@ -260,7 +260,7 @@ func (c counters) List(_ context.Context, pattern string, limit int) (list []adm
 type operator struct{ w *world }
 
 func (o operator) Reset(ctx context.Context, key ratelimit.Key, rates []counter.Rate) error {
-	o.w.leases = nil
+	o.w.leases.Held = nil
 	return o.exchange(ctx, ratelimit.Exchange{Key: key, Rates: rates, Reset: true})
 }
 
@@ -278,6 +278,6 @@ func (o operator) exchange(ctx context.Context, x ratelimit.Exchange) error {
 	return err
 }
 
-func (o operator) Leases(context.Context, ratelimit.Key) ([]admin.Lease, error) {
+func (o operator) Leases(context.Context, ratelimit.Key) (admin.Leases, error) {
 	return o.w.leases, o.w.failure
 }

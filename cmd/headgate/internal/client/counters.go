@@ -34,6 +34,8 @@ type Limit struct {
 type CounterDetail struct {
 	Counter
 	Leases []Lease `json:"leases"`
+	// Silent are the nodes that do not say whether they hold any.
+	Silent []string `json:"silent"`
 }
 
 // Lease is units of a counter that a node may admit on its own.

@@ -16,7 +16,7 @@ type adminNeeds struct {
 	Bucket   *kvstore.Policies
 	Set      *policy.Set
 	Store    *kvstore.Store
-	Operator *operator
+	Operator *kvstore.Operator
 	Keys     *ratelimit.Keyring
 	Clock    ratelimit.Clock
 	Status   statusSource
@@ -25,7 +25,7 @@ type adminNeeds struct {
 func adminParts(n adminNeeds) admin.Parts {
 	return admin.Parts{
 		Policies: policyStore{n.Bucket}, View: n.Set,
-		Counters: counterStore{n.Store}, Operator: n.Operator,
+		Counters: counterStore{n.Store}, Operator: counterOperator{n.Operator},
 		Keys: n.Keys, Clock: n.Clock, Status: n.Status.status,
 	}
 }

@@ -38,7 +38,7 @@ func Options(cfg config.Config, build Build, log *slog.Logger) fx.Option {
 		fx.Provide(newRegistry, asRegisterer),
 		kvstore.Module, ratelimit.Module, policy.Module, nvcf.Module, invocation.Module, lifecycle.Module,
 		fx.Provide(
-			nodeCount, observer, newJoiner, newOperator, adminParts, newAdmin, bucketPolicies,
+			nodeCount, observer, newJoiner, operatorOf, adminParts, newAdmin, bucketPolicies,
 			fx.Annotate(asSource, fx.ResultTags(`group:"policy-sources"`)),
 			fx.Annotate(sticky, fx.ResultTags(`name:"headgate.sticky"`)),
 			fx.Annotate(degraded, fx.ResultTags(`name:"headgate.degraded"`)),
@@ -65,6 +65,10 @@ func newRegistry(build Build) (*prometheus.Registry, error) {
 }
 
 func asRegisterer(reg *prometheus.Registry) prometheus.Registerer { return reg }
+
+func operatorOf(store *kvstore.Store, l *ratelimit.Limiter) *kvstore.Operator {
+	return kvstore.NewOperator(store, l)
+}
 
 func nodeCount(store *kvstore.Store) ratelimit.NodeCount { return store.Live }
 

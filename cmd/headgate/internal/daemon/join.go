@@ -23,10 +23,9 @@ type joiner struct {
 	store   *kvstore.Store
 	keys    *ratelimit.Keyring
 	limiter *ratelimit.Limiter
-	peer    *peer
-	log     *slog.Logger
-
-	stopServing func() // other nodes are answered until then; belongs to work
+	// operator is how other nodes end this one's leases.
+	operator *kvstore.Operator
+	log      *slog.Logger
 
 	cancel context.CancelFunc
 	work   sync.WaitGroup
@@ -34,12 +33,9 @@ type joiner struct {
 }
 
 func newJoiner(
-	store *kvstore.Store, keys *ratelimit.Keyring, limiter *ratelimit.Limiter, o *operator, log *slog.Logger,
+	store *kvstore.Store, keys *ratelimit.Keyring, limiter *ratelimit.Limiter, o *kvstore.Operator, log *slog.Logger,
 ) *joiner {
-	j := &joiner{
-		store: store, keys: keys, limiter: limiter, peer: newPeer(o), log: log,
-		cancel: func() {}, stopServing: func() {},
-	}
+	j := &joiner{store: store, keys: keys, limiter: limiter, operator: o, log: log, cancel: func() {}}
 	j.state.Store(&errNotJoined)
 	return j
 }
@@ -77,7 +73,7 @@ func (j *joiner) run(ctx context.Context) {
 	}
 }
 
-func (j *joiner) join(ctx context.Context) (err error) {
+func (j *joiner) join(ctx context.Context) error {
 	select {
 	case <-j.store.Joined():
 	case <-ctx.Done():
@@ -89,8 +85,8 @@ func (j *joiner) join(ctx context.Context) (err error) {
 	}
 	j.keys.SetSecret(secret)
 	// Others must be able to end this node's leases before it has any.
-	if j.stopServing, err = j.store.ServePeers(j.peer.answer); err != nil {
-		return err
+	if err := j.operator.Start(ctx); err != nil {
+		return fmt.Errorf("operator: %w", err)
 	}
 	if err := j.limiter.Start(ctx); err != nil {
 		return fmt.Errorf("limiter: %w", err)
@@ -100,8 +96,7 @@ func (j *joiner) join(ctx context.Context) (err error) {
 
 // leave answers other nodes no longer. It is for when nothing is leased any
 // more, and idempotent.
-func (j *joiner) leave() {
+func (j *joiner) leave(ctx context.Context) error {
 	j.stop()
-	j.stopServing()
-	j.peer.close()
+	return j.operator.Stop(ctx)
 }

@@ -50,6 +50,5 @@ func (p parts) notice(ctx context.Context) error {
 // leave ends the watching of policies first, which would else be told that the
 // store is gone.
 func (p parts) leave(ctx context.Context) error {
-	p.Joiner.leave()
-	return errors.Join(p.Bucket.Stop(ctx), p.Store.Stop(ctx))
+	return errors.Join(p.Joiner.leave(ctx), p.Bucket.Stop(ctx), p.Store.Stop(ctx))
 }
