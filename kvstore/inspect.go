@@ -19,8 +19,12 @@ import (
 const (
 	// MaxListed bounds the counters that one call of [Store.Counters] returns.
 	MaxListed = 10_000
-	// inspectTimeout bounds a look at the store for callers without a deadline.
-	inspectTimeout = 10 * time.Second
+	// inspectTimeout bounds a look at the store; whoever asks over the network
+	// waits a little longer than that, and is told that the store is away.
+	inspectTimeout = 5 * time.Second
+	// askAgainAfter is how soon it is asked again whether a consumer that
+	// was just made is known to the server that is asked.
+	askAgainAfter = 5 * time.Millisecond
 )
 
 var (
@@ -131,6 +135,15 @@ func listCounters(ctx context.Context, js jetstream.JetStream, prefix string, li
 		return nil, total, nil
 	}
 	list, err := fetchRecords(ctx, c, want)
+	// Another server may serve the consumer, and this one not have heard yet.
+	for errors.Is(err, nats.ErrNoResponders) {
+		select {
+		case <-time.After(askAgainAfter):
+		case <-ctx.Done():
+			return nil, 0, errors.Join(ctx.Err(), err)
+		}
+		list, err = fetchRecords(ctx, c, want)
+	}
 	return list, total, err
 }
 

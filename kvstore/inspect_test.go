@@ -93,3 +93,33 @@ func TestInspectForeignRecords(t *testing.T) {
 		}
 	}
 }
+
+// TestInspectFromEveryMember: a list is whole at once, whichever member of a
+// cluster is asked and whichever serves it.
+func TestInspectFromEveryMember(t *testing.T) {
+	stores := startStores(t, memberConfigs(t))
+	awaitJoined(t, stores...)
+	const counters = 10
+	for i := range counters {
+		key := ratelimit.Key(fmt.Sprintf("f.v.account.%d", i))
+		if _, err := stores[0].Exchange(t.Context(), named("x", needs(key, perDay(10), 1))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	await(t, "every member lists what was written", func() bool {
+		for _, s := range stores {
+			if _, total, err := s.Counters(t.Context(), "f.", 0); err != nil || total != counters {
+				return false
+			}
+		}
+		return true
+	})
+	const rounds = 20
+	for i := range rounds * len(stores) {
+		s := stores[i%len(stores)]
+		list, total, err := s.Counters(t.Context(), "f.", 0)
+		if err != nil || total != counters || len(list) != counters {
+			t.Errorf("round %d, %s: %d of %d counters, %v", i, s.cfg.NodeName, len(list), total, err)
+		}
+	}
+}

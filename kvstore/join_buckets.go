@@ -100,6 +100,6 @@ func (s *Store) verify(ctx context.Context, beat error) {
 	// A replica that lags behind here for a moment is no reason to be unready.
 	err := s.eachBucket(look, s.usable)
 	if err != nil && *was == nil && ctx.Err() == nil {
-		s.log.Warn("buckets", "error", err)
+		s.log.Warn("buckets cannot be used", "error", err)
 	}
 }
