@@ -56,7 +56,10 @@ func (w *world) checkDelayedSliding(b *book, r rule, entries []entry) {
 		span := r.period - 2*w.sc.clockOff
 		var sum int64
 		for j := i; j >= 0 && last.to.Sub(entries[j].to) <= span; j-- {
-			sum += entries[j].cost
+			// What was admitted without the store while it was being asked crossed.
+			if !entries[j].degraded || entries[j].to <= last.from {
+				sum += entries[j].cost
+			}
 		}
 		limit, _ := w.limits(b, last, grace)
 		if unseen := w.unseen(b, last, last.to.Add(-r.period)); sum > limit+unseen {
@@ -77,17 +80,21 @@ func (w *world) unseen(b *book, e entry, since counter.Instant) int64 {
 	}
 	var unseen int64
 	for lf, sums := range b.sums() {
-		if lf == e.life {
+		if lf == e.life && w.keepsAll() {
 			continue
 		}
 		seen := b.posted(lf, known)
-		if w.severalTiers(b) {
+		if w.severalTiers(b) || lf == e.life {
 			seen = sumBefore(sums, e.from.Add(-w.lag()))
 		}
 		unseen += max(0, sumBefore(sums, e.to+1)-max(seen, sumBefore(sums, since)))
 	}
 	return unseen
 }
+
+// keepsAll reports whether every node has a cell for every counter. Where it has
+// not, even its own invocations may not know of each other.
+func (w *world) keepsAll() bool { return w.sc.config.MaxCells >= 1000 }
 
 // lag is how long on a calm day one node's admission may be unknown to another:
 // a sync interval until it is posted, one until it is read, and the exchanges.

@@ -5,7 +5,7 @@ import "github.com/headgate-io/headgate/ratelimit/counter"
 // checkRefreshed: on a calm day a node that keeps being asked for a counter and
 // keeps denying reads it at least once in two sync intervals.
 func (w *world) checkRefreshed(b *book) {
-	if !w.sc.calm || w.sc.config.MaxCells < 1000 {
+	if !w.sc.calm || !w.keepsAll() {
 		return
 	}
 	bound := 2*w.sc.config.SyncInterval + w.sc.config.Attempt

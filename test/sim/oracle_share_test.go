@@ -8,9 +8,10 @@ import (
 // checkShare: what a node admits without the store, between two answers of it,
 // is no more than its share of what the last one showed; of the limit, when
 // there was none. With several tiers a decision does not tell which of them was
-// decided without the store.
+// decided without the store; and a counter that is not always kept is not
+// always remembered.
 func (w *world) checkShare(b *book, r rule, entries []entry) {
-	if w.severalTiers(b) {
+	if w.severalTiers(b) || !w.keepsAll() {
 		return
 	}
 	for i, e := range entries {
@@ -56,7 +57,7 @@ func (w *world) share(b *book, r rule, entries []entry, seen news) (own, most in
 	if r.algorithm != counter.TokenBucket {
 		return own, windows * (seen.state.AvailableOf(rate, e.to.Add(w.sc.clockOff)) / nodes)
 	}
-	refill := float64(rate.Units) / float64(nodes) * float64(e.to.Sub(seen.at)+2*w.sc.clockOff) / float64(r.period)
+	refill := float64(rate.Units) / float64(nodes) * float64(e.to.Sub(seen.at)+2*w.sc.clockOff+w.sc.config.LeaseLife) / float64(r.period)
 	return own, seen.state.AvailableOf(rate, seen.at)/nodes + int64(refill) + 1
 }
 
