@@ -87,6 +87,7 @@ func (l *Limiter) apply(c *cell, f *flight, g Grant) {
 	if c.mode(f.plan) == Delayed {
 		c.watchOthers(f.plan, g, l.cfg.SyncInterval)
 	}
+	c.endSelfGrant(now)
 	w.flying, w.view, w.share = nil, nil, nil
 	c.seen, c.seenAt, c.known, c.failing = g.State, g.At, true, false
 	c.denial.Store(nil)

@@ -181,6 +181,15 @@ func (c *cell) retire(ls *lease, now counter.Instant) {
 	c.post(ls.granted-left, ls.charged, now)
 }
 
+// endSelfGrant ends a lease that the node granted itself: what it knows is about
+// to change, or to be posted. The lock is held.
+func (c *cell) endSelfGrant(now counter.Instant) {
+	if ls := c.lease.Load(); ls != nil && ls.charged == 0 {
+		c.lease.Store(nil)
+		c.retire(ls, now)
+	}
+}
+
 // giveBack notes charged units to hand back.
 func (w *work) giveBack(units int64, charged counter.Instant) {
 	if units <= 0 {

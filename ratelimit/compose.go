@@ -40,7 +40,8 @@ func (c *cell) compose(l *Limiter, now counter.Instant) *flight {
 	if !w.due(mode) && !l.stopping.Load() {
 		return nil
 	}
-	if ls := c.lease.Load(); ls != nil && (!ls.live(now) || ls.charged == 0) {
+	c.endSelfGrant(now)
+	if ls := c.lease.Load(); ls != nil && !ls.live(now) {
 		c.lease.Store(nil)
 		c.retire(ls, now)
 	}
