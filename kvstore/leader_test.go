@@ -4,13 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
-	"os/signal"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -48,9 +47,7 @@ func TestServerProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Start()
-	stop := make(chan os.Signal, 1)
-	signal.Notify(stop, syscall.SIGTERM)
-	<-stop
+	_, _ = io.Copy(io.Discard, os.Stdin) // until the test that started it is gone
 	s.Shutdown()
 	s.WaitForShutdown()
 }
@@ -75,10 +72,15 @@ func newProcessBed(t *testing.T, size int) *processBed {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestServerProcess$")
 		cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s\n%s\n%d %d\n%s",
 			serverEnv, name, t.TempDir(), ports[i], ports[size+i], strings.Join(routes, ",")))
+		stdin, err := cmd.StdinPipe() // open as long as the test runs
+		if err != nil {
+			t.Fatal(err)
+		}
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() {
+			_ = stdin.Close()
 			_ = cmd.Process.Kill() // unless the test did
 			_ = cmd.Wait()
 		})
