@@ -18,13 +18,19 @@ import (
 const counterLong = `See and change what has been spent.
 
 A counter is named by its key, as ls shows it, or by what an invocation is
-counted under: --function and --version with --account (and --subject), or with
---tier total. Subjects are stored as hashes: a subject can be asked for, and is
-never listed.`
+counted under: --function with --account (and --subject), or with --tier total.
+With --version it is found by the policy in force, also when nothing was spent
+of it yet; without, all versions' counters that hold something are meant.
+Subjects are stored as hashes: a subject can be asked for, and is never listed.`
+
+const counterExample = `  headgate counter ls --function resize
+  headgate counter get --function resize --account acme
+  headgate counter reset --function resize --account acme
+  headgate counter grant --function resize --tier total --units 100`
 
 func newCounter(s streams) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "counter", Short: "See and change what has been spent", Long: counterLong,
+		Use: "counter", Short: "See and change what has been spent", Long: counterLong, Example: counterExample,
 		Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	server := adminFlags(cmd, s)
@@ -51,9 +57,9 @@ func newCounterList(server *serverFlags) *cobra.Command {
 	var q queryFlags
 	var format output.Format
 	cmd := &cobra.Command{
-		Use:     "ls --function FUNCTION",
+		Use:     "ls",
 		Aliases: []string{"list"},
-		Short:   "List the counters of a function",
+		Short:   "List counters: all, or those of a function or an account",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			ask, err := server.client()
@@ -72,15 +78,14 @@ func newCounterList(server *serverFlags) *cobra.Command {
 	}
 	q.add(cmd, server)
 	cmd.Flags().IntVar(&q.Limit, "limit", 0, "show at most so many; default 100, at most 1000")
-	_ = cmd.MarkFlagRequired("function") // the flag is defined above
 	addOutput(cmd, &format)
 	return cmd
 }
 
 func tableOfCounters(w io.Writer, list []client.Counter) {
-	output.Row(w, "VERSION", "TIER", "IDENTITY", "RATE", "SPENT", "REMAINING", "NEXT UNIT", "FULL IN", "KEY")
+	output.Row(w, "FUNCTION", "VERSION", "TIER", "IDENTITY", "RATE", "SPENT", "REMAINING", "NEXT UNIT", "FULL IN", "KEY")
 	for _, c := range list {
-		head := []any{c.Version, c.Tier, orDash(c.Identity)}
+		head := []any{c.Function, c.Version, c.Tier, orDash(c.Identity)}
 		if !c.InForce {
 			output.Row(w, append(head, "no policy in force", "-", "-", "-", "-", c.Key)...)
 		}
@@ -106,6 +111,9 @@ func next(l client.Limit) string {
 type act struct {
 	use, short, long, example string
 
+	// one: of the counters that an invocation is counted under it is about the
+	// most specific that is named, and not about those of its whole function.
+	one   bool
 	flags func(*pflag.FlagSet)
 	do    func(ctx context.Context, ask *client.Client, key string) (client.CounterDetail, error)
 }
@@ -120,7 +128,7 @@ func (a act) command(server *serverFlags) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			keys, err := keysOf(c.Context(), ask, args, q.CounterQuery)
+			keys, err := keysOf(c.Context(), ask, args, a.narrow(q.CounterQuery))
 			if err != nil {
 				return err
 			}
@@ -134,6 +142,9 @@ func (a act) command(server *serverFlags) *cobra.Command {
 				}
 				details = append(details, d)
 			}
+			if failed != nil && len(details) == 0 {
+				return failed
+			}
 			err = format.Print(c.OutOrStdout(), details, func(w io.Writer) { tableOfDetails(w, details) })
 			return errors.Join(err, failed)
 		},
@@ -146,8 +157,26 @@ func (a act) command(server *serverFlags) *cobra.Command {
 	return cmd
 }
 
-// errWhich: no counter, or too many, are named.
-var errWhich = errors.New("name a counter by its key, or by --function and --version with --account (and --subject) or --tier total")
+// narrow is q about one counter, where the command is.
+func (a act) narrow(q client.CounterQuery) client.CounterQuery {
+	switch {
+	case !a.one || q.Tier != "":
+	case q.Subject != "":
+		q.Tier = "subject"
+	case q.Account != "":
+		q.Tier = "account"
+	}
+	return q
+}
+
+var (
+	// errWhich: no counter, or too many, are named.
+	errWhich = errors.New("name a counter by its key, or by --function with --account (and --subject) or --tier total")
+	// errNone: no policy in force has such a counter.
+	errNone = errors.New("no limit counts such invocations")
+	// errUnspent: there may be one, but the store does not know it.
+	errUnspent = errors.New("no such counter holds anything; name the --version to reach one of which nothing was spent")
+)
 
 // keysOf is the counters that a command is about: the one named by key, or
 // those that one invocation is counted under.
@@ -159,7 +188,7 @@ func keysOf(ctx context.Context, ask *client.Client, args []string, q client.Cou
 		}
 		return args, nil
 	}
-	if q.Function == "" || q.Version == "" || (q.Account == "" && q.Tier != "total") {
+	if q.Function == "" || (q.Account == "" && q.Tier != "total") {
 		return nil, errWhich
 	}
 	list, err := ask.Counters(ctx, q)
@@ -170,10 +199,14 @@ func keysOf(ctx context.Context, ask *client.Client, args []string, q client.Cou
 	for _, c := range list.Counters {
 		keys = append(keys, c.Key)
 	}
-	if len(keys) == 0 {
-		return nil, errors.New("no limit counts such invocations")
+	switch {
+	case len(keys) > 0:
+		return keys, nil
+	case q.Version == "":
+		return nil, errUnspent
+	default:
+		return nil, errNone
 	}
-	return keys, nil
 }
 
 func tableOfDetails(w io.Writer, details []client.CounterDetail) {
@@ -207,6 +240,7 @@ func newCounterGet(server *serverFlags) *cobra.Command {
 	return act{
 		use:     "get [KEY]",
 		short:   "Show counters and who holds leases on them",
+		long:    "Show counters and who holds leases on them. Leased units count as spent.",
 		example: "  headgate counter get --function resize --version v1 --account acme",
 		do: func(ctx context.Context, ask *client.Client, key string) (client.CounterDetail, error) {
 			return ask.Counter(ctx, key)
@@ -214,12 +248,26 @@ func newCounterGet(server *serverFlags) *cobra.Command {
 	}.command(server)
 }
 
+const resetLong = `Forget what was spent: leases are revoked on every node before it returns, and
+the full budget is available again.
+
+With --account the account's counter is reset, with --subject too the subject's
+alone, with --tier total the whole function's.`
+
+const grantLong = `Add units on top of the rates: to a sliding rate for one period, to a fixed one
+until its window closes; a token bucket gets back at most what it owes. SPENT is
+below zero while more was granted than spent.
+
+With --account the account's counter is granted them, with --subject too the
+subject's alone, with --tier total the whole function's.`
+
 func newCounterReset(server *serverFlags) *cobra.Command {
 	return act{
 		use:     "reset [KEY]",
 		short:   "Forget what was spent",
-		long:    "Forget what was spent: leases are revoked on every node before it returns, and\nthe full budget is available again.",
-		example: "  headgate counter reset --function resize --version v1 --account acme",
+		long:    resetLong,
+		example: "  headgate counter reset --function resize --account acme\n  headgate counter reset --function resize --tier total",
+		one:     true,
 		do: func(ctx context.Context, ask *client.Client, key string) (client.CounterDetail, error) {
 			return ask.ResetCounter(ctx, key)
 		},
@@ -231,7 +279,9 @@ func newCounterGrant(server *serverFlags) *cobra.Command {
 	cmd := act{
 		use:     "grant [KEY] --units N",
 		short:   "Add units in the current window",
+		long:    grantLong,
 		example: "  headgate counter grant --function resize --version v1 --account acme --units 100",
+		one:     true,
 		flags: func(f *pflag.FlagSet) {
 			f.Int64Var(&units, "units", 0, "how many units to add (required)")
 		},

@@ -34,6 +34,14 @@ func (f *fileFlags) define(set *pflag.FlagSet) {
 		"policy `file`, or directory of them, or - for standard input; may be repeated")
 }
 
+// filesAreFlags refuses arguments, as all commands that read documents do.
+func filesAreFlags(_ *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("files are named with -f: -f %s", args[0])
+	}
+	return nil
+}
+
 // documents is what was read from files: all policies, or every fault.
 type documents struct {
 	policies []*ratelimit.Policy

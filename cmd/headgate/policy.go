@@ -18,7 +18,22 @@ const policyLong = `Read, check and change the policies that limit functions.
 
 Policies that are applied here live in the store: a change is in force on every
 node within a second. Policies that nodes read from files or from the NVCF
-policy API are listed too, and are changed where they are written.`
+policy API are listed too, and are changed where they are written.
+
+A policy is a document in YAML or JSON; a file may hold several. Only the
+function is required; a tier that is left out limits nothing:
+
+  function: resize           # "*" is every function
+  version: "*"               # every version, counted together
+  total: {rates: 5000-S}     # the whole function
+  account:                   # each account
+    rates: 10-S,1000-H       # units per S, M, H or D; or 100/30s
+    overrides: {acme: 100-S}
+    exclude: [probes]
+  subject: {rates: 5-S}      # each caller of each account
+  consistency: leased        # or exact, delayed
+  onStoreFailure: local      # or allow, deny
+  enforce: true              # false only counts and reports`
 
 func newPolicy(s streams) *cobra.Command {
 	cmd := &cobra.Command{
@@ -47,7 +62,7 @@ func newPolicyValidate(s streams) *cobra.Command {
 		Short:   "Check policy files without a server",
 		Long:    "Check policy files without a server: every fault at once, with its place.\n\nExit code 2 when there is a fault; warnings are told and pass.",
 		Example: "  headgate policy validate -f policies.yaml",
-		Args:    cobra.NoArgs,
+		Args:    filesAreFlags,
 		RunE: func(c *cobra.Command, _ []string) error {
 			docs, err := files.read(s.in)
 			warn(c, docs.warnings)

@@ -38,7 +38,7 @@ func newPolicyApply(s streams, server *serverFlags) *cobra.Command {
 		Short:   "Write policies into the store",
 		Long:    applyLong,
 		Example: "  headgate policy apply -f policies.yaml --dry-run\n  headgate policy get resize -o yaml | sed s/10-S/20-S/ | headgate policy apply -f -",
-		Args:    cobra.NoArgs,
+		Args:    filesAreFlags,
 		RunE: func(c *cobra.Command, _ []string) error {
 			docs, err := files.read(s.in)
 			warn(c, docs.warnings)
@@ -49,6 +49,9 @@ func newPolicyApply(s streams, server *serverFlags) *cobra.Command {
 				return fmt.Errorf("--revision is for one policy, the files hold %d", len(docs.policies))
 			}
 			changes, failed := apply(c, server, docs.policies, write)
+			if failed != nil && len(changes) == 0 {
+				return failed
+			}
 			err = format.Print(c.OutOrStdout(), changes, func(w io.Writer) { tableOfChanges(w, changes, write.DryRun) })
 			return errors.Join(err, failed)
 		},
@@ -140,7 +143,7 @@ func newPolicyDiff(s streams, server *serverFlags) *cobra.Command {
 		Short:   "Show what applying would change",
 		Long:    diffLong,
 		Example: "  headgate policy diff -f policies.yaml",
-		Args:    cobra.NoArgs,
+		Args:    filesAreFlags,
 		RunE: func(c *cobra.Command, _ []string) error {
 			docs, err := files.read(s.in)
 			warn(c, docs.warnings)

@@ -47,7 +47,7 @@ func newPolicyTest(s streams, server *serverFlags) *cobra.Command {
 		Short:   "Replay recorded invocations against policies",
 		Long:    policyTestLong,
 		Example: "  headgate policy test -f new.yaml --log requests.jsonl\n  headgate policy test -f new.yaml --against old.yaml --log requests.jsonl -o json",
-		Args:    cobra.NoArgs,
+		Args:    filesAreFlags,
 		RunE: func(c *cobra.Command, _ []string) error {
 			result, err := flags.run(c, s, server)
 			if err != nil {

@@ -192,6 +192,14 @@ func TestCountersByPart(t *testing.T) {
 			t.Errorf("%s: %v of %v, want %s", query, found, got, want)
 		}
 	}
+	elsewhere, _ := w.keys.Key(ratelimit.Account, "crop", "*", "acme", "")
+	w.charge(t, elsewhere, "10-H", 1)
+	if got, _ := w.counters(t, ""); len(got) != len(keys)+1 {
+		t.Errorf("all functions: %v", got)
+	}
+	if got, _ := w.counters(t, "account=acme"); len(got) != 3 {
+		t.Errorf("an account of all functions: %v", got)
+	}
 	// A counter of a policy that is gone: no limits, and it can be reset.
 	stale := w.counter(t, "GET", counterURL(keys["acme2"]), "")
 	if stale.InForce || len(stale.Limits) != 0 {
@@ -221,7 +229,6 @@ func TestCounterRefusals(t *testing.T) {
 		status                     int
 		want                       string
 	}{
-		{"no function", "GET", "/v1/counters", "", 400, `"field":"function"`},
 		{"tier", "GET", "/v1/counters?function=f&tier=user", "", 400, `"field":"tier"`},
 		{"limit", "GET", "/v1/counters?function=f&limit=0", "", 400, `"field":"limit"`},
 		{"subject alone", "GET", "/v1/counters?function=f&subject=kim", "", 400, `"field":"account"`},

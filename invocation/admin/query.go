@@ -31,9 +31,6 @@ func readQuery(r *http.Request) (query, error) {
 		function: values.Get("function"), version: values.Get("version"),
 		account: values.Get("account"), subject: values.Get("subject"), limit: defaultListed,
 	}
-	if q.function == "" {
-		return q, invalid("function", "is required")
-	}
 	if text := values.Get("tier"); text != "" {
 		tier, ok := parseTier(text)
 		if !ok {
@@ -79,7 +76,7 @@ func parseTier(text string) (ratelimit.Tier, bool) {
 // identified reports whether the query names one invocation, whose counters are
 // known without looking for them.
 func (q query) identified() bool {
-	return q.version != "" && (q.account != "" || q.tier == ratelimit.Total)
+	return q.function != "" && q.version != "" && (q.account != "" || q.tier == ratelimit.Total)
 }
 
 // keys are the counters that an invocation as the query names it is counted
@@ -105,7 +102,10 @@ func (q query) keys(ring *ratelimit.Keyring, p *ratelimit.Policy) ([]ratelimit.K
 
 // pattern is what the keys of the counters that the query asks for look like.
 func (q query) pattern(ring *ratelimit.Keyring) (string, error) {
-	tokens := []string{ratelimit.EscapeToken(q.function), "*", "*", "*"}
+	tokens := []string{"*", "*", "*", "*"}
+	if q.function != "" {
+		tokens[0] = ratelimit.EscapeToken(q.function)
+	}
 	if q.version != "" {
 		tokens[1] = ratelimit.EscapeToken(q.version)
 	}
