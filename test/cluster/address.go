@@ -14,6 +14,7 @@ const (
 	portAdmin  = 7776
 	portRoutes = 6222
 	portNATS   = 4222
+	portHealth = 8222 // of an external server
 )
 
 // hosts hands out loopback addresses that no other cluster of this machine has.

@@ -1,11 +1,14 @@
 package cluster
 
 import (
+	"flag"
 	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -29,9 +32,19 @@ var (
 	natsBinary     = sync.OnceValues(func() (string, error) { return build("nats-server", natsPackage) })
 )
 
+// clustersAtOnce is how many clusters run in parallel at least: their tests wait
+// most of the time.
+const clustersAtOnce = 4
+
 // Main runs the tests of a package that starts processes and removes what was
 // built for them. It is for TestMain, and returns what to exit with.
 func Main(m *testing.M) int {
+	flag.Parse()
+	if f := flag.Lookup("test.parallel"); f != nil && f.Value.String() == f.DefValue && runtime.NumCPU() < clustersAtOnce {
+		if err := flag.Set("test.parallel", strconv.Itoa(clustersAtOnce)); err != nil {
+			panic(err) // the flag is Go's own
+		}
+	}
 	code := m.Run()
 	if dir, err := binaryDir(); err == nil {
 		_ = os.RemoveAll(dir) // a temporary folder that stays behind hurts nobody

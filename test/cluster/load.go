@@ -32,7 +32,8 @@ type Plan struct {
 	PerSecond int
 	// Nodes are asked in turn; none means all of the cluster.
 	Nodes []*Node
-	// Retry: a client that finds its node gone asks the next one.
+	// Retry: a client that finds its node gone, or loses its connection to it,
+	// asks the next one.
 	Retry bool
 	// Wire: HTTP tells what was degraded.
 	Wire Wire
@@ -119,7 +120,7 @@ func (l *Load) call() {
 		n := l.plan.Nodes[(turn+c.Tries)%len(l.plan.Nodes)]
 		c.Tries++
 		l.ask(&c, n)
-		if c.Err == nil || !l.plan.Retry || !Gone(c.Err) {
+		if c.Err == nil || !l.plan.Retry || !Broken(c.Err) {
 			break
 		}
 		if c.Tries%len(l.plan.Nodes) == 0 {

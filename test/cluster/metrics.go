@@ -10,10 +10,13 @@ import (
 
 // Metric is the sum of a metric's series at the node that have all the labels,
 // given as name and value in turn: Metric("headgate_decisions_total", "outcome",
-// "denied"). A metric without such series is 0.
+// "denied"). The node must know the metric.
 func (n *Node) Metric(name string, labels ...string) float64 {
 	n.tb().Helper()
-	family := n.metrics()[name]
+	family, known := n.metrics()[name]
+	if !known {
+		n.tb().Errorf("%s has no metric %s", n.Name(), name)
+	}
 	var sum float64
 	for _, m := range family.GetMetric() {
 		if labelled(m, labels) {

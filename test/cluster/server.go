@@ -1,8 +1,9 @@
 package cluster
 
 import (
+	"context"
 	"fmt"
-	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -40,6 +41,7 @@ func (s *Server) URL() string { return "nats://" + at(s.host, portNATS) }
 func (s *Server) config() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "server_name: %s\nlisten: %q\n", s.Name(), at(s.host, portNATS))
+	fmt.Fprintf(&b, "http: %q\n", at(s.host, portHealth))
 	fmt.Fprintf(&b, "jetstream: {store_dir: %q}\n", filepath.Join(s.cluster.dir, s.Name()))
 	if s.cluster.opts.Servers == 1 {
 		return b.String()
@@ -59,15 +61,26 @@ func (s *Server) Start() {
 	s.start()
 }
 
-// AwaitServing waits until the server takes connections.
+// AwaitServing waits until the server says that it is healthy, as an
+// orchestrator does before it goes on to the next one.
 func (s *Server) AwaitServing() {
 	s.tb().Helper()
-	await(s.tb(), readyBound, s.Name()+" takes connections", func() error {
-		conn, err := net.DialTimeout("tcp", at(s.host, portNATS), time.Second)
+	await(s.tb(), readyBound, s.Name()+" is healthy", func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+		defer cancel()
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+at(s.host, portHealth)+"/healthz", nil)
 		if err != nil {
 			return err
 		}
-		return conn.Close()
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return err
+		}
+		defer resp.Body.Close()
+		if resp.StatusCode != http.StatusOK {
+			return fmt.Errorf("status %d", resp.StatusCode)
+		}
+		return nil
 	})
 }
 

@@ -1,0 +1,5 @@
+// Package e2e tests Headgate as it is run: real processes against real NATS,
+// real signals, real disks. It has tests only; what starts the processes is
+// package cluster. The rows of the table that the product is judged by are in
+// rows_test.go.
+package e2e
