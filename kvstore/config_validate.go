@@ -19,6 +19,7 @@ const (
 	minAttempt       = 10 * time.Millisecond
 	maxAttempt       = 10 * time.Second
 	minNodeTTLBeats  = 2
+	maxPort          = 65535
 )
 
 // nodeNamePattern is what is at once a NATS server name, a key-value key and
@@ -73,7 +74,7 @@ func (c Config) checkExternal(f *faults) {
 			// The parser's error would repeat the whole text, password and all.
 			f.add("URL", "(not shown)", "must be nats://host:port, comma separated")
 		case p.User != nil:
-			f.add("URL", p.Host, "must not hold credentials; use Credentials")
+			f.add("URL", p.Host, "must not hold credentials: they have settings of their own")
 		}
 	}
 	if c.Cluster.Enabled() {
@@ -145,8 +146,8 @@ func (c Config) checkCluster(f *faults) {
 		f.add("Cluster.TLS", cl.TLS.CertFile, "needs CAFile, CertFile and KeyFile")
 	}
 	host, port, err := splitHostPort(cl.Listen)
-	if err != nil || port < 1 {
-		f.add("Cluster.Listen", cl.Listen, "must be host:port")
+	if err != nil || port < 1 || port > maxPort {
+		f.add("Cluster.Listen", cl.Listen, "must be host:port, the port 1 to 65535")
 		return
 	}
 	if !isLoopback(host) && cl.User == "" && !cl.TLS.mutual() && !cl.Insecure {

@@ -204,14 +204,14 @@ func parseAll(texts []text) ([]*ratelimit.Policy, error) {
 func filesOf(path string) ([]string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, plain(err)
+		return nil, bare(err) // whoever asked for this path names it
 	}
 	if !info.IsDir() {
 		return []string{path}, nil
 	}
 	entries, err := os.ReadDir(path)
 	if err != nil {
-		return nil, plain(err)
+		return nil, bare(err)
 	}
 	var files []string
 	for _, entry := range entries {
@@ -250,7 +250,16 @@ func readFile(path string) ([]byte, error) {
 	return data, nil
 }
 
-// plain takes the path out of an error that is going to be told with it.
+// bare takes the path out of an error that is going to be told with it.
+func bare(err error) error {
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		return at.Err
+	}
+	return err
+}
+
+// plain leaves only the file's name of the path in an error.
 func plain(err error) error {
 	var at *fs.PathError
 	if errors.As(err, &at) {

@@ -130,6 +130,23 @@ func TestLoad_faults(t *testing.T) {
 				`policies.nvcf.oauth.clientSecretFile: is required`,
 			},
 		},
+		{
+			name: "reasons under the names of the file", file: "nats: {url: 'nats://n:4222', user: u, tls: {certFile: /c}}\ncluster: {listen: '127.0.0.1:0'}\n",
+			want: []string{
+				`cluster.listen = "127.0.0.1:0": is for an embedded server and cannot go with nats.url`,
+				`nats.user = "u": must go with nats.password`, `nats.tls.certFile = "/c": must go with nats.tls.keyFile`,
+			},
+		},
+		{
+			name: "a cluster's", file: "cluster: {listen: '0.0.0.0:6222', routes: ['nats-route://u:hunter2@a:6222', 'nats-route://b:6222'], tls: {caFile: /c}}\n",
+			want: []string{
+				`cluster.listen = "0.0.0.0:6222": listens beyond loopback without authentication: set cluster.user and cluster.password or cluster.tls, or insecure (--insecure)`,
+				`cluster.routes = "a:6222": must not hold credentials; use cluster.user and cluster.password`,
+				`cluster.tls: needs cluster.tls.caFile, cluster.tls.certFile and cluster.tls.keyFile`,
+			},
+		},
+		{name: "no port", file: "cluster: {listen: '127.0.0.1:0', routes: ['nats-route://a:1', 'nats-route://b:1']}\n", want: []string{`cluster.listen = "127.0.0.1:0": must be host:port, the port 1 to 65535`}},
+		{name: "a list", file: "- a\n", want: []string{`config = "F": must be a YAML mapping of keys`}},
 		{name: "not YAML", file: "a: [", want: []string{`config = "F"`}},
 		{name: "a key twice", file: "insecure: true\ninsecure: false\n", want: []string{`already defined`}},
 		{name: "a missing secret", file: "hash: {secretFile: /nonexistent}", want: []string{`hash.secretFile = "/nonexistent": no such file`}},
@@ -149,6 +166,10 @@ func TestLoad_faults(t *testing.T) {
 				if !strings.Contains(text, want) {
 					t.Errorf("lacks %q in\n%s", want, text)
 				}
+			}
+			lines := strings.Split(text, "\n")
+			if slices.Sort(lines); len(slices.Compact(slices.Clone(lines))) != len(lines) {
+				t.Errorf("tells something twice:\n%s", text)
 			}
 			if strings.Contains(text, "hunter2") {
 				t.Error("shows a secret")

@@ -35,7 +35,17 @@ func Load(s Sources) (Config, error) {
 	cfg := l.decode()
 	cfg.resolve(&l.faults)
 	cfg.check(&l.faults)
-	return cfg, errors.Join(l.faults...)
+	return cfg, errors.Join(once(l.faults)...)
+}
+
+// once leaves out what two parts found alike.
+func once(faults []error) []error {
+	seen := make(map[string]bool)
+	return slices.DeleteFunc(faults, func(err error) bool {
+		text := err.Error()
+		defer func() { seen[text] = true }()
+		return seen[text]
+	})
 }
 
 // loader merges one source after the other and collects what is wrong.
@@ -67,11 +77,19 @@ func (l *loader) file(path string) {
 	}
 	from := koanf.New(".")
 	if err := from.Load(file.Provider(path), yaml.Parser()); err != nil {
-		reason := strings.TrimPrefix(err.Error(), "open "+path+": ")
-		l.faults = append(l.faults, &Fault{Key: "config", Value: path, Reason: reason})
+		l.faults = append(l.faults, &Fault{Key: "config", Value: path, Reason: fileFault(path, err)})
 		return
 	}
 	l.merge(from, func(string) string { return "file " + path })
+}
+
+// fileFault says why a file cannot be read, without its path.
+func fileFault(path string, err error) string {
+	text := strings.TrimPrefix(err.Error(), "open "+path+": ")
+	if strings.Contains(text, "cannot unmarshal") {
+		return "must be a YAML mapping of keys"
+	}
+	return text
 }
 
 // environ reads HEADGATE_ variables. What Kubernetes adds for a Service named
