@@ -27,7 +27,7 @@ func limitsOf(doc json.RawMessage) string {
 		}
 	}
 	if n := len(p.Overrides); n > 0 {
-		parts = append(parts, fmt.Sprintf("%d overrides", n))
+		parts = append(parts, fmt.Sprintf("%d overridden", n))
 	}
 	if n := len(p.Exclude); n > 0 {
 		parts = append(parts, fmt.Sprintf("%d excluded", n))

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -177,6 +179,9 @@ func yamlOf(doc json.RawMessage) (string, error) {
 	return string(text), err
 }
 
+// policySources are the places that policies come from.
+var policySources = []string{policy.File, policy.Bucket, policy.NVCF}
+
 func newPolicyList(server *serverFlags) *cobra.Command {
 	var format output.Format
 	var function, source string
@@ -186,6 +191,9 @@ func newPolicyList(server *serverFlags) *cobra.Command {
 		Short:   "List policies and where they come from",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if source != "" && !slices.Contains(policySources, source) {
+				return fmt.Errorf("--source %q: must be one of %s", source, strings.Join(policySources, ", "))
+			}
 			ask, err := server.client()
 			if err != nil {
 				return err
@@ -199,7 +207,9 @@ func newPolicyList(server *serverFlags) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&function, "function", "", "only those of this function")
 	cmd.Flags().StringVar(&source, "source", "", "only those from this source: file, bucket or nvcf")
-	_ = cmd.RegisterFlagCompletionFunc("function", completeFunctions(server)) // the flag is defined above
+	// Both flags are defined above.
+	_ = cmd.RegisterFlagCompletionFunc("function", completeFunctions(server))
+	_ = cmd.RegisterFlagCompletionFunc("source", cobra.FixedCompletions(policySources, cobra.ShellCompDirectiveNoFileComp))
 	addOutput(cmd, &format)
 	return cmd
 }

@@ -118,6 +118,7 @@ func TestPolicyCommands_faults(t *testing.T) {
 
 	told{args: "policy validate -f -", stdin: "function: f\ntotal: {rates: 1-X}\n", code: 2, errs: []string{`headgate: standard input:2: total.rates: "1-X"`}}.check(t, nil)
 	told{args: "policy validate -f - -f " + dir + "/a.yaml", stdin: "function: f\ntotal: {rates: 1-S}\n", out: []string{"2 valid"}}.check(t, nil)
+	told{args: "policy ls --source fiel", code: 2, errs: []string{`--source "fiel": must be one of file, bucket, nvcf`}}.check(t, nil)
 	told{args: "policy validate -f /nonexistent", code: 2, errs: []string{"/nonexistent: no such file"}}.check(t, nil)
 	told{args: "policy validate -f " + t.TempDir(), code: 2, errs: []string{"holds no *.yaml"}}.check(t, nil)
 	told{args: "policy validate", code: 2, errs: []string{`required flag(s) "file" not set`}}.check(t, nil)
