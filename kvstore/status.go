@@ -54,12 +54,18 @@ type BucketStatus struct {
 type ReplicaStatus struct {
 	Server  string        `json:"server"`
 	Current bool          `json:"current"` // up to date
+	Offline bool          `json:"offline"` // not to be reached
 	Lag     uint64        `json:"lag"`     // operations behind
 	Silent  time.Duration `json:"silentNs"`
 }
 
+// replicaSilence is how long a bucket's leader hears nothing of a replica that is
+// behind before it counts as offline: leaders and replicas speak every second.
+const replicaSilence = 3 * time.Second
+
 // Status asks the store how everything stands, within ctx. What could be
-// learned is returned together with what could not. Before the store is
+// learned is returned together with what could not: where the store cannot be
+// asked for the nodes, they are as this node heard them last. Before the store is
 // connected the error is [ratelimit.ErrUnavailable].
 func (s *Store) Status(ctx context.Context) (Status, error) {
 	st := Status{Node: s.cfg.NodeName}
@@ -87,6 +93,9 @@ func (s *Store) Status(ctx context.Context) (Status, error) {
 			st.Counters = b.Records
 		}
 	}
+	if st.Nodes == nil {
+		st.Nodes = s.nodes.members.known()
+	}
 	if err := errors.Join(errs...); err != nil {
 		return st, fmt.Errorf("%w: status: %w", ratelimit.ErrUnavailable, err)
 	}
@@ -110,6 +119,7 @@ func bucketStatus(ctx context.Context, js jetstream.JetStream, bucket string) (B
 	for _, r := range info.Cluster.Replicas {
 		b.Replicas = append(b.Replicas, ReplicaStatus{
 			Server: r.Name, Current: r.Current && !r.Offline, Lag: r.Lag, Silent: r.Active,
+			Offline: r.Offline || !r.Current && r.Active > replicaSilence,
 		})
 	}
 	slices.SortFunc(b.Replicas, func(x, y ReplicaStatus) int { return strings.Compare(x.Server, y.Server) })
@@ -136,6 +146,24 @@ func (s *Store) nodeStatus(ctx context.Context, js jetstream.JetStream) ([]NodeS
 			Silent: silent, Alive: silent <= s.cfg.NodeTTL, Owner: h.beat.Owner,
 		})
 	}
-	slices.SortFunc(all, func(x, y NodeStatus) int { return strings.Compare(x.Name, y.Name) })
+	slices.SortFunc(all, byNodeName)
 	return all, nil
+}
+
+func byNodeName(x, y NodeStatus) int { return strings.Compare(x.Name, y.Name) }
+
+// known lists the nodes by name as they were heard last, this one included.
+func (m *members) known() []NodeStatus {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := make([]NodeStatus, 0, len(m.nodes))
+	for name, n := range m.nodes {
+		silent := m.elapsed - n.seen
+		all = append(all, NodeStatus{
+			Name: name, Phase: n.beat.Phase, Version: n.beat.Version, Uptime: n.beat.Uptime,
+			Offset: n.beat.Offset, Error: n.beat.Error, Silent: silent, Alive: silent <= m.ttl, Owner: n.beat.Owner,
+		})
+	}
+	slices.SortFunc(all, byNodeName)
+	return all
 }

@@ -203,8 +203,9 @@ func (w *world) status(context.Context) (admin.Status, error) {
 	return admin.Status{
 		Node: "n1", Phase: "ready", Version: "v1.2.3", Ready: true, Policies: 2, Counters: &counters,
 		Nodes: []admin.Node{
-			{Name: "n1", Phase: "ready", Version: "v1.2.3", Uptime: 3600, Offset: 0.0012},
-			{Name: "n2", Phase: "draining", Version: "v1.2.2", Uptime: 12.5, Offset: -0.5},
+			{Name: "n1", Phase: "ready", Version: "v1.2.3", Uptime: 3600, Offset: 0.0012, Alive: true},
+			{Name: "n2", Phase: "draining", Version: "v1.2.2", Uptime: 12.5, Offset: -0.5, Alive: true},
+			{Name: "n3", Phase: "ready", Version: "v1.2.2", Uptime: 60, Silent: 12.5},
 		},
 		Buckets: []admin.Bucket{{Name: "headgate_counters", Leader: "n1", Records: 12, Bytes: 1024, Replicas: []admin.Replica{
 			{Name: "n1", Current: true}, {Name: "n2", Lag: 3}, {Name: "n3", Offline: true},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/headgate-io/headgate/cmd/headgate/internal/client"
 	"github.com/headgate-io/headgate/cmd/headgate/internal/output"
+	"github.com/headgate-io/headgate/ratelimit"
 )
 
 const counterLong = `See and change what has been spent.
@@ -192,6 +193,13 @@ func keysOf(ctx context.Context, ask *client.Client, args []string, q client.Cou
 		return nil, errWhich
 	}
 	list, err := ask.Counters(ctx, q)
+	if err == nil && len(list.Counters) == 0 && q.Version == "" {
+		// Nothing was spent: then it is the one that counts all versions, if
+		// there is a policy for all.
+		all := q
+		all.Version = ratelimit.Any
+		list, err = ask.Counters(ctx, all)
+	}
 	if err != nil {
 		return nil, err
 	}

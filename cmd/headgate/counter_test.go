@@ -32,7 +32,8 @@ func TestCounterCommands(t *testing.T) {
 		{args: "counter ls --function gone", out: []string{"no policy in force"}},
 		{args: "counter ls", out: []string{"resize    *        account  acme", "gone      *        account  acme"}},
 		{args: "counter get --function resize --account acme", out: []string{"10-H  10     0"}},
-		{args: "counter get --function resize --account nobody", code: 2, errs: []string{"name the --version"}},
+		{args: "counter get --function resize --account nobody", out: []string{"nobody    10-H  0      10"}},
+		{args: "counter get --function none --account nobody", code: 2, errs: []string{"name the --version"}},
 		{args: "counter get" + acme, out: []string{"10-H  10     0", "LEASED TO  UNITS  ENDS IN", "n2         4      50ms", "n3 may hold leases and did not answer"}},
 		{args: "counter get " + key, out: []string{"10-H  10     0"}},
 		{args: "counter get --function resize", code: 2, errs: []string{"name a counter by its key"}},
@@ -60,9 +61,10 @@ func TestStatusCommand(t *testing.T) {
 	_, environ := newWorld(t)
 	told{args: "status", out: []string{
 		"node       n1", "ready      yes", "degraded   no", "counters   12",
-		"NODE  PHASE     VERSION  UPTIME  CLOCK OFFSET",
-		"n1    ready     v1.2.3   1h0m0s  1.2ms",
-		"n2    draining  v1.2.2   13s     -500ms",
+		"NODE  PHASE           VERSION  UPTIME  CLOCK OFFSET",
+		"n1    ready           v1.2.3   1h0m0s  1.2ms",
+		"n2    draining        v1.2.2   13s     -500ms",
+		"n3    silent for 13s  v1.2.2",
 		"BUCKET             LEADER  RECORDS  BYTES  REPLICA  STATE",
 		"headgate_counters  n1      12       1024   n1       current",
 		"n2       behind by 3", "n3       offline",

@@ -47,13 +47,21 @@ func tableOfStatus(w io.Writer, s admin.Status) {
 	blank(w)
 	output.Row(w, "NODE", "PHASE", "VERSION", "UPTIME", "CLOCK OFFSET")
 	for _, n := range s.Nodes {
-		output.Row(w, n.Name, n.Phase, n.Version, seconds(n.Uptime), offset(n.Offset))
+		output.Row(w, n.Name, phaseOf(n), n.Version, seconds(n.Uptime), offset(n.Offset))
 	}
 	blank(w)
 	output.Row(w, "BUCKET", "LEADER", "RECORDS", "BYTES", "REPLICA", "STATE")
 	for _, b := range s.Buckets {
 		rowsOfBucket(w, b)
 	}
+}
+
+// phaseOf is what a node last said that it does, if that may still be so.
+func phaseOf(n admin.Node) string {
+	if n.Alive {
+		return n.Phase
+	}
+	return "silent for " + seconds(n.Silent)
 }
 
 func rowsOfBucket(w io.Writer, b admin.Bucket) {

@@ -18,13 +18,17 @@ type Status struct {
 	Buckets  []Bucket `json:"buckets"`
 }
 
-// Node is one Headgate process.
+// Node is one Headgate process, as it last told of itself.
 type Node struct {
 	Name    string  `json:"name"`
 	Phase   string  `json:"phase"`
 	Version string  `json:"version"`
 	Uptime  float64 `json:"uptime"` // seconds
 	Offset  float64 `json:"offset"` // seconds that the store's clock is ahead of its own
+	// Alive is false when it has been silent for longer than one that works is;
+	// what it last told is then no longer so.
+	Alive  bool    `json:"alive"`
+	Silent float64 `json:"silent"` // seconds since it told
 }
 
 // Bucket is one bucket of the store.

@@ -43,7 +43,7 @@ func (s statusSource) status(ctx context.Context) (admin.Status, error) {
 	for _, n := range store.Nodes {
 		out.Nodes = append(out.Nodes, admin.Node{
 			Name: n.Name, Phase: n.Phase, Version: n.Version,
-			Uptime: n.Uptime.Seconds(), Offset: n.Offset.Seconds(),
+			Uptime: n.Uptime.Seconds(), Offset: n.Offset.Seconds(), Alive: n.Alive, Silent: n.Silent.Seconds(),
 		})
 	}
 	for _, b := range store.Buckets {
@@ -59,7 +59,7 @@ func (s statusSource) status(ctx context.Context) (admin.Status, error) {
 func bucketStatus(b kvstore.BucketStatus) admin.Bucket {
 	out := admin.Bucket{Name: b.Name, Leader: b.Leader, Records: int64(b.Records), Bytes: int64(b.Bytes)}
 	for _, r := range b.Replicas {
-		out.Replicas = append(out.Replicas, admin.Replica{Name: r.Server, Current: r.Current, Lag: int64(r.Lag)})
+		out.Replicas = append(out.Replicas, admin.Replica{Name: r.Server, Current: r.Current, Offline: r.Offline, Lag: int64(r.Lag)})
 	}
 	return out
 }
