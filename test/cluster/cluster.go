@@ -65,6 +65,12 @@ func (c *Cluster) Server(i int) *Server { return c.servers[i-1] }
 // Servers are all external NATS servers; none where they are embedded.
 func (c *Cluster) Servers() []*Server { return c.servers }
 
+// Policies are those that callers can be asked for.
+func (c *Cluster) Policies() []Policy { return c.opts.Policies }
+
+// Now is the instant on the scale of [Call].
+func (c *Cluster) Now() time.Duration { return time.Since(c.base) }
+
 // StartServers starts all external servers and waits until they serve.
 func (c *Cluster) StartServers() {
 	c.tb().Helper()

@@ -178,3 +178,11 @@ func (c *Cluster) Closed(k *Caller, clients int, length time.Duration) []Call {
 	l.running.Wait()
 	return l.calls
 }
+
+// Ask is one call of a caller at a node, over HTTP, recorded as those of a load.
+func (c *Cluster) Ask(k *Caller, n *Node, deadline time.Duration) Call {
+	l := &Load{cluster: c, plan: Plan{Wire: HTTP, Deadline: deadline}}
+	call := Call{Caller: k, Tries: 1}
+	l.ask(&call, n)
+	return call
+}
