@@ -117,6 +117,18 @@ func TestRolloutKeepsEveryPod(t *testing.T) {
 	}
 }
 
+// A rollout of members ends. A StatefulSet with a strategy's type and nothing
+// else gets no partition from the API server, and its controller then makes
+// pods of the old revision, deletes them for being old, and so on.
+func TestRolloutOfMembersEnds(t *testing.T) {
+	t.Parallel()
+	strategy := statefulSet(with("insecure: true").render(t)).Spec.UpdateStrategy
+	if strategy.Type != appsv1.RollingUpdateStatefulSetStrategyType || strategy.RollingUpdate == nil ||
+		strategy.RollingUpdate.Partition == nil || *strategy.RollingUpdate.Partition != 0 {
+		t.Errorf("update strategy %+v", strategy)
+	}
+}
+
 // The disks.
 func TestPersistence(t *testing.T) {
 	t.Parallel()
