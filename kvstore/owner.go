@@ -103,8 +103,8 @@ func orDefault[T int | time.Duration](v, otherwise T) T {
 func (o *owners) Exchange(ctx context.Context, x ratelimit.Exchange) (ratelimit.Grant, error) {
 	started := time.Now()
 	owner := o.places.owner(x.Key)
-	if owner == "" || owner == o.node || nameOf(x) == (name{}) {
-		return o.settler.exchange(ctx, x, itinerary{})
+	if owner == "" || owner == o.node || nameOf(x) == (name{}) || x.Issued != 0 {
+		return o.settler.exchange(ctx, x, straight(x))
 	}
 	clock := o.settler.clock
 	a := ask{x: x, issued: clock.Now().Add(-clock.Error()), patience: o.patience(ctx)}
@@ -120,7 +120,7 @@ func (o *owners) Exchange(ctx context.Context, x ratelimit.Exchange) (ratelimit.
 		o.metrics.asks[askSilent].Inc()
 	}
 	if !reply.doubtful {
-		return o.settler.exchange(ctx, x, itinerary{})
+		return o.settler.exchange(ctx, x, straight(x))
 	}
 	return o.repeat(ctx, a)
 }

@@ -115,18 +115,29 @@ func newSettler(
 // context ends before it was sent is [ratelimit.ErrUnavailable], afterwards
 // [ratelimit.ErrUnknown]; both wrap the context's error.
 func (s *settler) Exchange(ctx context.Context, x ratelimit.Exchange) (ratelimit.Grant, error) {
-	return s.exchange(ctx, x, itinerary{})
+	return s.exchange(ctx, x, straight(x))
 }
 
-// itinerary is how an exchange came here. The zero itinerary: straight, and
-// nobody else can be asked for it.
+// itinerary is how an exchange came here. The zero itinerary: straight, for the
+// first time, and not to be known again.
 type itinerary struct {
+	// recorded: its node may repeat it, so the record is to tell of it.
+	recorded bool
 	// travels: another node may be asked for the same exchange, or was.
 	travels bool
 	// issued is the earliest instant at which it can have been settled.
 	issued counter.Instant
 	// repeated: it may have been settled by another node already.
 	repeated bool
+}
+
+// straight is the itinerary of an exchange that a node settles for itself. Its
+// limiter repeats it when it does not learn what became of it.
+func straight(x ratelimit.Exchange) itinerary {
+	if x.Issued != 0 {
+		return itinerary{travels: true, repeated: true, issued: x.Issued}
+	}
+	return itinerary{recorded: true}
 }
 
 func (s *settler) exchange(ctx context.Context, x ratelimit.Exchange, way itinerary) (ratelimit.Grant, error) {

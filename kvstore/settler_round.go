@@ -160,7 +160,7 @@ func (d *decision) settle(c *caller, doubt time.Duration) outcome {
 		g.State = d.counter.Clone()
 		return outcome{grant: g}
 	case cannotTell:
-		return outcome{err: fmt.Errorf("%w: too long ago to tell whether it was settled", ratelimit.ErrUnknown)}
+		return outcome{err: fmt.Errorf("exchange: %w", ratelimit.ErrForgotten)}
 	}
 	next, g, changed := ratelimit.Settle(d.counter, c.x, d.at)
 	if !changed {
@@ -168,7 +168,7 @@ func (d *decision) settle(c *caller, doubt time.Duration) outcome {
 	}
 	d.counter, d.changed = next, true
 	d.rates = addRates(d.rates, c.x.Rates)
-	d.journal.add(settled{name: c.name, at: g.At, units: g.Units, until: g.Until, travels: c.way.travels})
+	d.journal.add(settled{name: c.name, at: g.At, units: g.Units, until: g.Until, travels: c.way.travels || c.way.recorded})
 	return outcome{grant: g, applied: true}
 }
 

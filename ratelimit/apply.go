@@ -18,7 +18,7 @@ const retryPause = 5 * time.Millisecond
 // false.
 func (l *Limiter) exchangeOnce(c *cell, probe bool) (again bool) {
 	c.mu.Lock()
-	if l.breaker.open() && !probe && !l.stopping.Load() {
+	if l.ctx.Err() != nil || (l.breaker.open() && !probe && !l.stopping.Load()) {
 		c.work.failAll()
 		c.work.queued = false
 		c.mu.Unlock()
@@ -88,7 +88,7 @@ func (l *Limiter) apply(c *cell, f *flight, g Grant) {
 		c.watchOthers(f.plan, g, l.cfg.SyncInterval)
 	}
 	c.endSelfGrant(now)
-	w.flying, w.view, w.share = nil, nil, nil
+	w.flying, w.doubt, w.view, w.share = nil, nil, nil, nil
 	c.seen, c.seenAt, c.known, c.failing = g.State, g.At, true, false
 	c.denial.Store(nil)
 	left, denied := w.serve(f, g, c.seen.Available(f.plan.rates, now), &c.seen, now)
@@ -165,20 +165,26 @@ func (c *cell) keep(l *Limiter, f *flight, g Grant, units int64, now counter.Ins
 	c.retire(old, now)
 }
 
-// fail is what a cell makes of an exchange that failed. Where it may have been
-// applied, every doubt falls on the side of admitting less: a lease counts as
-// not granted, a return as made, a post as not made. It reports whether to try
-// again at once, for those who have time left. The lock is held.
+// fail is what a cell makes of an exchange that failed. What was refused is
+// tried again. Where it may have been applied, the store is asked until it can
+// tell; where it never can, every doubt falls on the side of admitting less: a
+// lease counts as not granted, a return as made, a post as not made. It reports
+// whether there is something to do at once. The lock is held.
 func (l *Limiter) fail(c *cell, f *flight, err error) (again bool) {
 	w := c.work
 	refused := errors.Is(err, ErrUnavailable) || errors.Is(err, ErrNewerFormat)
-	if refused {
-		for _, r := range f.x.Returns {
-			w.giveBack(r.Units, r.Until)
-		}
+	switch {
+	case errors.Is(err, ErrForgotten):
+		w.doubt = nil
+		w.unpack(nil)
+	case w.doubt == f: // still in doubt
+	case refused:
+		w.unpack(f.x.Returns)
+	case f.x.empty():
+	default:
+		w.doubt = f.repeat()
 	}
-	w.posts = append(w.flying, w.posts...)
-	w.flying, w.view = nil, nil
+	w.view = nil
 	c.failing = true
 	l.metrics.failures.Inc()
 	l.failed.Store(c)
@@ -188,18 +194,32 @@ func (l *Limiter) fail(c *cell, f *flight, err error) (again bool) {
 	}
 	if !refused || l.breaker.open() {
 		fail(f.batch)
-		return len(w.queue) > 0 && !l.breaker.open()
+	} else {
+		w.queue = append(stillInTime(f.batch), w.queue...)
 	}
-	retry := f.batch[:0]
-	for _, wt := range f.batch {
+	return (w.doubt != nil || len(w.queue) > 0) && (!l.breaker.open() || l.stopping.Load())
+}
+
+// unpack takes back what an exchange carried that was not applied.
+func (w *work) unpack(returns []Return) {
+	for _, r := range returns {
+		w.giveBack(r.Units, r.Until)
+	}
+	w.posts = append(w.flying, w.posts...)
+	w.flying = nil
+}
+
+// stillInTime are those who have time for another try; the others are told.
+func stillInTime(batch []*waiter) []*waiter {
+	retry := batch[:0]
+	for _, wt := range batch {
 		if !wt.gone && time.Now().Add(2*retryPause).Before(wt.deadline) {
 			retry = append(retry, wt)
 			continue
 		}
 		fail([]*waiter{wt})
 	}
-	w.queue = append(retry, w.queue...)
-	return len(w.queue) > 0
+	return retry
 }
 
 func (w *work) failAll() {

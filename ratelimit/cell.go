@@ -47,6 +47,7 @@ type work struct {
 	returns    []Return        // charged units to hand back
 	posts      []Post          // admitted units to charge
 	flying     []Post          // posts that travel in the exchange under way
+	doubt      *flight         // what to ask the store about, before anything else
 	postedFrom counter.Instant // the first admission that the last post stands for
 	next       *lease          // the lease after the current one
 	view       *counter.Counter

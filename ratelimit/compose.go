@@ -30,6 +30,16 @@ type flight struct {
 	plan    *plan
 	batch   []*waiter
 	started time.Time
+	issued  counter.Instant // no later than the store can have got it
+}
+
+// repeat is the flight that asks what became of this one. Nobody waits for its
+// units any more: if it was not applied, it is to charge none.
+func (f *flight) repeat() *flight {
+	x := f.x
+	x.Needs, x.Want = nil, 0
+	x.Issued = f.issued
+	return &flight{x: x, plan: f.plan, issued: f.issued}
 }
 
 // compose takes from the cell what its next exchange carries; nil when there is
@@ -37,6 +47,10 @@ type flight struct {
 func (c *cell) compose(l *Limiter, now counter.Instant) *flight {
 	p, w := c.plan.Load(), c.busy()
 	mode := c.mode(p)
+	if w.doubt != nil {
+		w.doubt.started = time.Now()
+		return w.doubt
+	}
 	if !w.due(mode) && !l.stopping.Load() {
 		return nil
 	}
@@ -68,7 +82,7 @@ func (c *cell) compose(l *Limiter, now counter.Instant) *flight {
 // due reports whether there is a reason for an exchange now. What a delayed cell
 // has to post waits for the next sync.
 func (w *work) due(mode Consistency) bool {
-	return w.refresh || w.ahead || w.held || len(w.queue) > 0 || len(w.returns) > 0 ||
+	return w.doubt != nil || w.refresh || w.ahead || w.held || len(w.queue) > 0 || len(w.returns) > 0 ||
 		(mode != Delayed && len(w.posts) > 0)
 }
 
@@ -88,6 +102,7 @@ func (c *cell) composeHeld(l *Limiter, p *plan) *flight {
 func (c *cell) send(l *Limiter, f *flight) {
 	w := c.work
 	f.x.Node, f.x.Serial = l.cfg.Node, l.serial.Add(1)
+	f.issued = l.clock.Now().Add(-l.clock.Error())
 	f.started = time.Now()
 	w.flying, w.posts, w.returns = w.posts, nil, nil
 	w.refresh, w.ahead = false, false

@@ -12,6 +12,10 @@ var (
 	// ErrUnknown: the exchange was sent and its outcome is not known. It may
 	// have been applied, or may still be.
 	ErrUnknown = errors.New("outcome unknown")
+	// ErrForgotten: a repeated exchange came too late to tell whether it was
+	// applied, and was not applied now. It is an ErrUnknown that asking again
+	// does not settle.
+	ErrForgotten = fmt.Errorf("%w: too long ago to tell", ErrUnknown)
 	// ErrNewerFormat: the record was written by a newer release; this one does
 	// not touch it. It is treated as the store being away.
 	ErrNewerFormat = errors.New("record has a newer format")

@@ -56,6 +56,13 @@ type Exchange struct {
 	// too.
 	Node   string
 	Serial uint64
+
+	// Issued marks a repeat: the exchange of this Node and Serial was sent
+	// before, no earlier than Issued by the store's clock, and its outcome is
+	// not known. If it was applied, the store answers with the grant that it
+	// came to; if not, it applies this one, which may ask for less. The error is
+	// [ErrForgotten] where that can no longer be told. Zero: the first time.
+	Issued counter.Instant
 }
 
 // Return is units of a lease that ended, or that nobody wanted, charged until

@@ -93,10 +93,10 @@ func (l *Limiter) visit(c *cell) (again bool) {
 	stale := now.Sub(c.seenAt) >= l.cfg.SyncInterval/2
 	delayed := c.mode(p) == Delayed && w.demand.quiet < restAfter
 	w.refresh = w.refresh || (asked && stale) || delayed || (c.mode(p) == Delayed && c.owed() > 0)
-	if w.refresh || c.owed() > 0 {
+	if w.refresh || w.doubt != nil || c.owed() > 0 {
 		l.enqueue(c)
 	}
-	if (w.demand.quiet < restAfter && !c.transient) || w.queued || w.held || c.owed() > 0 || c.lease.Load() != nil || w.next != nil {
+	if (w.demand.quiet < restAfter && !c.transient) || w.doubt != nil || w.queued || w.held || c.owed() > 0 || c.lease.Load() != nil || w.next != nil {
 		return true
 	}
 	c.rest(p)
@@ -147,7 +147,7 @@ func (d *demand) over(tick time.Duration) bool {
 // look puts the cell on the list of those to look after; one that is not kept
 // only while it owes something. The cell's lock is held.
 func (l *Limiter) look(c *cell) {
-	if c.active || (c.transient && c.owed() == 0) {
+	if c.active || (c.transient && c.owed() == 0 && (c.work == nil || c.work.doubt == nil)) {
 		return
 	}
 	c.active = true
@@ -232,10 +232,10 @@ func (l *Limiter) settleAll() bool {
 	for _, c := range l.activeCells() {
 		c.mu.Lock()
 		c.retireAll(l.clock.Now())
-		if c.owed() > 0 {
+		if c.owed() > 0 || c.busy().doubt != nil {
 			l.enqueue(c)
 		}
-		pending = pending || c.owed() > 0 || c.busy().queued
+		pending = pending || c.owed() > 0 || c.busy().doubt != nil || c.busy().queued
 		c.mu.Unlock()
 	}
 	return pending

@@ -77,7 +77,7 @@ func (l *Limiter) hold(c *cell) {
 	w := c.busy()
 	w.held = true
 	c.retireAll(l.clock.Now())
-	if c.owed() > 0 {
+	if c.owed() > 0 || w.doubt != nil {
 		l.enqueue(c)
 	}
 }
@@ -85,7 +85,7 @@ func (l *Limiter) hold(c *cell) {
 func settledAll(cells []*cell) bool {
 	for _, c := range cells {
 		c.mu.Lock()
-		busy := c.owed() > 0 || (c.work != nil && c.work.queued)
+		busy := c.owed() > 0 || (c.work != nil && (c.work.queued || c.work.doubt != nil))
 		c.mu.Unlock()
 		if busy {
 			return false

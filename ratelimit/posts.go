@@ -82,5 +82,10 @@ func (c *cell) owed() int64 {
 	for _, p := range c.work.flying {
 		units += p.Units
 	}
+	if c.work.doubt != nil {
+		for _, r := range c.work.doubt.x.Returns {
+			units += r.Units
+		}
+	}
 	return units
 }

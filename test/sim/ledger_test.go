@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -114,6 +116,24 @@ func (l *ledger) book(key ratelimit.Key) *book {
 	return b
 }
 
+// pages are copies of all books that an invocation is written in, for those who
+// read while exchanges go on.
+func (l *ledger) pages() []*book {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var pages []*book
+	for _, b := range l.books {
+		if b.function < 0 {
+			continue
+		}
+		page := *b
+		page.windows, page.late, page.news = maps.Clone(b.windows), maps.Clone(b.late), maps.Clone(b.news)
+		page.posts = slices.Clone(b.posts)
+		pages = append(pages, &page)
+	}
+	return pages
+}
+
 // nth numbers the exchanges of a node on a counter.
 func (l *ledger) nth(x ratelimit.Exchange) int {
 	l.mu.Lock()
@@ -127,7 +147,7 @@ func (l *ledger) sent(lf *life, x ratelimit.Exchange) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	who := sender{x.Node, x.Serial}
-	if l.from[who] != nil {
+	if l.from[who] != nil && x.Issued == 0 { // a repeat has the serial of the first
 		l.w.fault("%s: serial %d used twice", x.Node, x.Serial)
 	}
 	l.from[who] = lf
