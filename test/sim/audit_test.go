@@ -15,10 +15,7 @@ import (
 // drained when it is posted.
 func (w *world) audit() {
 	now := w.truth.Now()
-	for _, b := range w.ledger.books {
-		if b.function < 0 {
-			continue
-		}
+	for _, b := range w.ledger.pages() {
 		state := w.mem.State(b.key)
 		for r, entries := range b.rules() {
 			w.auditRule(b, r, entries, state, now)

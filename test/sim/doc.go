@@ -10,7 +10,7 @@
 // applied; the checks compare it with what the limits allow.
 //
 //	go test ./test/sim                         200 seeds
-//	go test ./test/sim -seeds 20000            as many as you like
+//	go test ./test/sim -seeds 20000 -timeout 0 as many as you like
 //	go test ./test/sim -seed 4711 -v           one again, with what happened
 //
 // What a seed fixes is the scenario and the fault of every exchange. Goroutines

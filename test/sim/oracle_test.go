@@ -32,10 +32,7 @@ func (b *book) rules() map[rule][]entry {
 
 // checkLedger holds every admission to the limits.
 func (w *world) checkLedger() {
-	for _, b := range w.ledger.books {
-		if b.function < 0 {
-			continue
-		}
+	for _, b := range w.ledger.pages() {
 		for r, entries := range b.rules() {
 			w.checkRule(b, r, entries)
 		}

@@ -72,8 +72,8 @@ func (w *world) leased() int64 {
 		if lf == nil {
 			continue
 		}
-		for key := range w.ledger.books {
-			held, _ := lf.limiter.Leased(key)
+		for _, b := range w.ledger.pages() {
+			held, _ := lf.limiter.Leased(b.key)
 			units += held
 		}
 	}
@@ -90,10 +90,7 @@ func (w *world) leaveAlone() {
 		}
 	}
 	full := w.truth.Now()
-	for _, b := range w.ledger.books {
-		if b.function < 0 {
-			continue
-		}
+	for _, b := range w.ledger.pages() {
 		state := w.mem.State(b.key)
 		for _, r := range ratesOf(w.finder.current(w.sc.functions[b.function].name), b.tier, b.account) {
 			at := state.FullAt(r, w.truth.Now())
@@ -136,10 +133,7 @@ func (w *world) fullBound(b *book, r counter.Rate) time.Duration {
 
 // checkFull: every counter shows its whole capacity, and a new node admits.
 func (w *world) checkFull() {
-	for _, b := range w.ledger.books {
-		if b.function < 0 {
-			continue
-		}
+	for _, b := range w.ledger.pages() {
 		state := w.mem.State(b.key)
 		for _, r := range ratesOf(w.finder.current(w.sc.functions[b.function].name), b.tier, b.account) {
 			if got := state.AvailableOf(r, w.truth.Now()); got != r.Capacity() {
