@@ -29,12 +29,18 @@ type process struct {
 	lines  chan string // standard error, line by line
 }
 
-// launch starts a program and reads what it says.
+// launch starts a program in an empty directory and reads what it says.
 func launch(t *testing.T, program string, environ []string, args ...string) *process {
+	t.Helper()
+	return launchIn(t, t.TempDir(), program, environ, args...)
+}
+
+// launchIn is launch in a directory.
+func launchIn(t *testing.T, dir, program string, environ []string, args ...string) *process {
 	t.Helper()
 	cmd := exec.Command(program, args...)
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}, environ...)
-	cmd.Dir = t.TempDir()
+	cmd.Dir = dir
 	out, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -131,19 +137,25 @@ func launchNode(t *testing.T, args ...string) *node {
 		"--node-name=n1", "--drain-notice=0s",
 	}, args...)
 	n := &node{process: launch(t, headgateBinary(t), patientNode, all...)}
+	n.awaitDoors()
+	return n
+}
+
+// awaitDoors waits until all listeners are open and told.
+func (n *node) awaitDoors() {
+	n.t.Helper()
 	deadline := time.After(patience)
 	for n.grpc == "" || n.http == "" || n.admin == "" {
 		select {
 		case line, more := <-n.lines:
 			if !more {
-				t.Fatalf("exited before it listened: code %d", n.exit())
+				n.t.Fatalf("exited before it listened: code %d", n.exit())
 			}
 			n.note(line)
 		case <-deadline:
-			t.Fatal("does not listen")
+			n.t.Fatal("does not listen")
 		}
 	}
-	return n
 }
 
 // note takes addresses off the log.
