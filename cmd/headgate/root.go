@@ -30,6 +30,6 @@ func newRoot(s streams) *cobra.Command {
 	root.SetIn(s.in)
 	root.SetOut(s.out)
 	root.SetErr(s.err)
-	root.AddCommand(newServe(s), newCheck(s), newPolicy(s), newCounter(s), newStatus(s), newVersion())
+	root.AddCommand(newServe(s), newCheck(s), newPolicy(s), newCounter(s), newStatus(s), newBench(s), newVersion())
 	return root
 }
