@@ -29,15 +29,19 @@ const exchangePause = 20 * time.Millisecond
 // do.
 //
 // A node that does not answer, asked twice, is taken as gone: the longest life of
-// a lease is waited out, so that none of its leases is left. If it was only cut
-// off, what it hands back later of such a lease is taken off what was spent after
-// the reset.
+// a lease is waited out, before the others are held if it is silent by then, so
+// that none of its leases is left. If it was only cut off, what it hands back later
+// of such a lease is taken off what was spent after the reset.
 //
 // The error is a [*ResetError].
 func (o *Operator) Reset(ctx context.Context, key ratelimit.Key, rates []counter.Rate) error {
+	gone, err := o.gone(ctx)
+	if err != nil {
+		return &ResetError{Silent: gone, Err: err}
+	}
 	name := rand.Text()
 	defer o.release(ctx, name)
-	silent, err := o.holdAll(ctx, operatorAsk{What: askHold, Key: key, Name: name})
+	silent, err := o.holdAll(ctx, operatorAsk{What: askHold, Key: key, Name: name}, gone)
 	if err != nil {
 		return &ResetError{Silent: silent, Refused: refusing(err), Err: err}
 	}
@@ -60,10 +64,20 @@ func (o *Operator) release(ctx context.Context, name string) {
 	_, _, _ = o.ask(context.WithoutCancel(ctx), operatorAsk{What: askRelease, Name: name}, askPatience)
 }
 
+// gone names the nodes that are silent, and waits until the leases that they had
+// have ended.
+func (o *Operator) gone(ctx context.Context) ([]string, error) {
+	_, silent, err := o.ask(ctx, operatorAsk{What: askLeases}, askPatience)
+	if err == nil && len(silent) > 0 {
+		err = o.outwait(ctx)
+	}
+	return silent, err
+}
+
 // holdAll has all nodes hold a counter and names those that are silent, whose
-// leases have then ended. The error joins what nodes say that cannot, and is
-// [ratelimit.ErrUnavailable].
-func (o *Operator) holdAll(ctx context.Context, hold operatorAsk) (silent []string, err error) {
+// leases have then ended, as those of the nodes that are gone have already. The
+// error joins what nodes say that cannot, and is [ratelimit.ErrUnavailable].
+func (o *Operator) holdAll(ctx context.Context, hold operatorAsk, gone []string) (silent []string, err error) {
 	waited := false
 	for range holdRounds {
 		answers, quiet, err := o.ask(ctx, hold, holdPatience)
@@ -71,8 +85,9 @@ func (o *Operator) holdAll(ctx context.Context, hold operatorAsk) (silent []stri
 			return quiet, err
 		}
 		silent = quiet
+		fresh := slices.ContainsFunc(silent, func(node string) bool { return !slices.Contains(gone, node) })
 		switch {
-		case len(silent) > 0 && !waited:
+		case fresh && !waited:
 			waited = true
 			if err := o.outwait(ctx); err != nil {
 				return silent, err

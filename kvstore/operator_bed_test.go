@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/headgate-io/headgate/ratelimit"
 	"github.com/headgate-io/headgate/ratelimit/counter"
@@ -68,6 +69,7 @@ func operate[H Holder](t *testing.T, stores []*Store, holder func(i int) H) []op
 // holder is a node without a limiter. The zero holder settles at once.
 type holder struct {
 	holding atomic.Int64
+	lasted  atomic.Int64 // nanoseconds that the last hold took
 	refuses atomic.Pointer[error]
 	units   atomic.Int64
 	until   atomic.Int64
@@ -78,7 +80,11 @@ func (h *holder) Hold(context.Context, ratelimit.Key) (func(), error) {
 		return nil, *err
 	}
 	h.holding.Add(1)
-	return func() { h.holding.Add(-1) }, nil
+	since := time.Now()
+	return func() {
+		h.lasted.Store(int64(time.Since(since)))
+		h.holding.Add(-1)
+	}, nil
 }
 
 func (h *holder) Leased(ratelimit.Key) (int64, counter.Instant) {

@@ -86,7 +86,7 @@ func TestOperator_resetRefused(t *testing.T) {
 // reset; it is named where leases are asked for.
 func TestOperator_resetsWithoutSilentNodes(t *testing.T) {
 	t.Parallel()
-	nodes, _ := newHolders(t, 3)
+	nodes, holders := newHolders(t, 3)
 	spend(t, nodes[0].store, operatedKey, 1, 7)
 	if err := nodes[1].Stop(t.Context()); err != nil {
 		t.Fatal(err)
@@ -100,6 +100,9 @@ func TestOperator_resetsWithoutSilentNodes(t *testing.T) {
 	}
 	if got := left(t, nodes[0].store); got != 10 {
 		t.Errorf("%d units after a reset, want 10", got)
+	}
+	if held := time.Duration(holders[2].lasted.Load()); held == 0 || held >= ratelimit.MaxLease {
+		t.Errorf("the others were held for %v, want no longer than a round", held)
 	}
 	_, silent, err := nodes[0].Leases(t.Context(), operatedKey)
 	if err != nil || !slices.Equal(silent, []string{"node-1"}) {
