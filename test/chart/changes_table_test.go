@@ -9,8 +9,7 @@ var changes = []change{
 	{"embedded", "replicaCount", "5", "ConfigMap StatefulSet", "replicas: 5"},
 	{"beside", "replicaCount", "2", "Deployment", "replicas: 2"},
 	{"beside", "revisionHistoryLimit", "1", "Deployment", "revisionHistoryLimit: 1"},
-	{"embedded", "minReadySeconds", "9", "StatefulSet", "minReadySeconds: 9"},
-	{"beside", "minReadySeconds", "0", "Deployment", "minReadySeconds: 0"},
+	{"beside", "minReadySeconds", "9", "Deployment", "minReadySeconds: 9"},
 
 	{"beside", "image.repository", "r/x", "Deployment Pod", `image: "r/x:0.1.0"`},
 	{"beside", "image.tag", "v9", "Deployment Pod", `image: "ghcr.io/headgate-io/headgate:v9"`},

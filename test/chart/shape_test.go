@@ -129,6 +129,16 @@ func TestRolloutOfMembersEnds(t *testing.T) {
 	}
 }
 
+// A rollout replaces members one at a time, also right after they came up. With
+// podManagementPolicy Parallel the controller deletes old pods that are not
+// available all at once, and by minReadySeconds a pod that is ready is not.
+func TestRolloutOfMembersIsPaced(t *testing.T) {
+	t.Parallel()
+	if s := statefulSet(with("{insecure: true, minReadySeconds: 30}").render(t)); s.Spec.MinReadySeconds != 0 {
+		t.Errorf("minReadySeconds %d", s.Spec.MinReadySeconds)
+	}
+}
+
 // The disks.
 func TestPersistence(t *testing.T) {
 	t.Parallel()

@@ -117,11 +117,7 @@ func (t *trial) annotated() string {
 
 // changeTemplate rolls the pods while callers ask those that the Service names.
 func (t *trial) changeTemplate(ctx context.Context) (want, got string, err error) {
-	least := replicas
-	if t.shape == "embedded" {
-		least-- // one member is replaced at a time
-	}
-	want = fmt.Sprintf("none, and never fewer than %d pods ready", least)
+	want = fmt.Sprintf("none, and never fewer than %d pods ready", t.leastReady())
 	if _, err := t.awaitReady(ctx, replicas); err != nil {
 		return want, "", err
 	}

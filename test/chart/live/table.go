@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -78,16 +79,66 @@ func (t *trial) workload() string {
 	return "statefulset/" + service
 }
 
-func (t *trial) restartTwice(ctx context.Context, _ []corev1.Pod) error {
+func (t *trial) restartTwice(ctx context.Context, old []corev1.Pod) error {
 	for range 2 {
-		if _, err := t.kube.ctl(ctx, "", "-n", t.namespace, "rollout", "restart", t.workload()); err != nil {
+		least, err := t.watching(ctx, func() error {
+			if _, err := t.kube.ctl(ctx, "", "-n", t.namespace, "rollout", "restart", t.workload()); err != nil {
+				return err
+			}
+			return t.rolled(ctx)
+		})
+		if err != nil {
 			return err
 		}
-		if err := t.rolled(ctx); err != nil {
+		if least < t.leastReady() {
+			return fmt.Errorf("only %d pods were ready during the roll", least)
+		}
+		now, err := t.awaitReady(ctx, replicas)
+		if err != nil {
 			return err
 		}
+		for _, p := range now {
+			if slices.ContainsFunc(old, func(o corev1.Pod) bool { return o.UID == p.UID }) {
+				return fmt.Errorf("%s was not replaced", p.Name)
+			}
+		}
+		old = now
 	}
 	return nil
+}
+
+// leastReady is how many pods are always ready during a roll: beside NATS one
+// more is made first, members are replaced one at a time.
+func (t *trial) leastReady() int {
+	if t.shape == "beside" {
+		return replicas
+	}
+	return replicas - 1
+}
+
+// watching does something and tells how few pods the Service named meanwhile.
+func (t *trial) watching(ctx context.Context, do func() error) (least int, err error) {
+	watched, stop := context.WithCancel(ctx)
+	seen := make(chan int, 1)
+	go func() {
+		fewest := replicas
+		tick := time.NewTicker(lookUpEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-watched.Done():
+				seen <- fewest
+				return
+			case <-tick.C:
+			}
+			if now, err := t.endpoints(watched); err == nil {
+				fewest = min(fewest, len(now))
+			}
+		}
+	}()
+	err = do()
+	stop()
+	return <-seen, err
 }
 
 // rolled waits for the end of a rollout.
