@@ -82,7 +82,7 @@ func (c *Cluster) JetStream() jetstream.JetStream {
 	for _, s := range c.servers {
 		urls += "," + s.URL()
 	}
-	nc, err := nats.Connect(urls[1:], nats.MaxReconnects(-1), nats.ReconnectWait(pollEvery))
+	nc, err := nats.Connect(urls[1:], nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.ReconnectWait(pollEvery))
 	if err != nil {
 		c.tb().Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -87,9 +88,34 @@ func TestRowsWiped(t *testing.T) {
 	judge(t, wiped, cluster.Options{Shape: cluster.Embedded})
 }
 
+// clocks are by how much the wall clocks of row 15 are off.
+var clocks = []time.Duration{-time.Hour, 0, time.Hour}
+
 func TestRow15WallClocks(t *testing.T) {
-	inBothShapes(t, []row{{"row15 wall clocks an hour behind, right and an hour ahead", func(*cluster.Cluster) {}}},
-		cluster.Options{Clocks: []time.Duration{-time.Hour, 0, time.Hour}})
+	inBothShapes(t, []row{
+		{"row15 wall clocks an hour behind, right and an hour ahead", wantOneClock},
+		{"row15 rolling restart with those clocks", func(c *cluster.Cluster) { roll(c, (*cluster.Node).Start); wantOneClock(c) }},
+	}, cluster.Options{Clocks: clocks})
+}
+
+// wantOneClock: the wall clocks really are off, and all nodes take the same
+// instant for the store's: each knows by how much its own is off.
+func wantOneClock(c *cluster.Cluster) {
+	const near = time.Second
+	c.Await(10*time.Second, "all nodes go by one clock", func() error {
+		var first time.Duration
+		for i, n := range c.Nodes() {
+			offset := time.Duration(n.Metric("headgate_clock_offset_seconds") * float64(time.Second))
+			store := offset + clocks[i] // the store's clock minus the right one
+			if i == 0 {
+				first = store
+			}
+			if apart := (store - first).Abs(); apart > near {
+				return fmt.Errorf("%s is %v away from %s", n.Name(), apart, c.Node(1).Name())
+			}
+		}
+		return nil
+	})
 }
 
 func inBothShapes(t *testing.T, rows []row, opts cluster.Options) {
