@@ -2,6 +2,7 @@ package ratelimit_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -147,7 +148,7 @@ func TestStop_settlesOrCounts(t *testing.T) {
 			t.Fatalf("stop: %v", err)
 		}
 		w.want("charged", int(w.used(ratelimit.Account, "1000-H", "acme", "")), 300)
-		if _, err := w.nodes[0].Decide(w.t.Context(), ratelimit.Invocation{Account: "acme", Function: "f", Cost: 1}); err != ratelimit.ErrStopped {
+		if _, err := w.nodes[0].Decide(w.t.Context(), ratelimit.Invocation{Account: "acme", Function: "f", Cost: 1}); !errors.Is(err, ratelimit.ErrStopped) {
 			t.Errorf("decide after stop: %v, want ErrStopped", err)
 		}
 
@@ -157,8 +158,8 @@ func TestStop_settlesOrCounts(t *testing.T) {
 		ctx, cancel := context.WithTimeout(w.t.Context(), time.Second)
 		defer cancel()
 		err := w.nodes[0].Stop(ctx)
-		left, ok := err.(*ratelimit.UnsettledError)
-		if !ok || left.Units != 10 || left.Counters != 1 {
+		var left *ratelimit.UnsettledError
+		if !errors.As(err, &left) || left.Units != 10 || left.Counters != 1 {
 			t.Errorf("stop without the store: %v, want 10 units on 1 counter", err)
 		}
 	}, perAccount(t, "1000-H", ratelimit.Leased))

@@ -50,11 +50,11 @@ func DefaultConfig() Config {
 	}
 }
 
-// Validate reports every fault, joined.
+// Validate reports every fault, joined; each is a [*ConfigError].
 func (c Config) Validate() error {
 	var faults []error
 	if c.Node == "" {
-		faults = append(faults, errors.New("Node: is required"))
+		faults = append(faults, &ConfigError{"Node", c.Node, "is required"})
 	}
 	spans := []struct {
 		field    string
@@ -69,14 +69,14 @@ func (c Config) Validate() error {
 	}
 	for _, s := range spans {
 		if s.value < s.min || s.value > s.max {
-			faults = append(faults, fmt.Errorf("%s=%v: must be %v to %v", s.field, s.value, s.min, s.max))
+			faults = append(faults, &ConfigError{s.field, s.value, fmt.Sprintf("must be %v to %v", s.min, s.max)})
 		}
 	}
 	if c.MaxCells < 1 {
-		faults = append(faults, fmt.Errorf("MaxCells=%d: must be at least 1", c.MaxCells))
+		faults = append(faults, &ConfigError{"MaxCells", c.MaxCells, "must be at least 1"})
 	}
 	if c.MaxInFlight < 1 {
-		faults = append(faults, fmt.Errorf("MaxInFlight=%d: must be at least 1", c.MaxInFlight))
+		faults = append(faults, &ConfigError{"MaxInFlight", c.MaxInFlight, "must be at least 1"})
 	}
 	return errors.Join(faults...)
 }

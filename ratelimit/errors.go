@@ -26,6 +26,15 @@ var (
 	ErrStopped = errors.New("limiter is stopped")
 )
 
+// ConfigError is one rejected setting of a [Config].
+type ConfigError struct {
+	Field string // "SyncInterval"
+	Value any    // as it was set
+	Why   string // "must be 20ms to 1m0s"
+}
+
+func (e *ConfigError) Error() string { return fmt.Sprintf("%s=%v: %s", e.Field, e.Value, e.Why) }
+
 // FieldError is one field of an invocation that was refused. It wraps
 // [ErrInvalid]. It never holds the value: values may be personal data.
 type FieldError struct {

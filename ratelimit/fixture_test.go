@@ -2,7 +2,6 @@ package ratelimit_test
 
 import (
 	"context"
-	"maps"
 	"sync/atomic"
 
 	"github.com/headgate-io/headgate/ratelimit"
@@ -26,14 +25,6 @@ func (f *finder) set(policies ...*ratelimit.Policy) {
 	for _, p := range policies {
 		m[[2]string{p.Function, p.Version}] = p
 	}
-	f.policies.Store(&m)
-	f.generation.Add(1)
-}
-
-// put adds or replaces one policy.
-func (f *finder) put(p *ratelimit.Policy) {
-	m := maps.Clone(*f.policies.Load())
-	m[[2]string{p.Function, p.Version}] = p
 	f.policies.Store(&m)
 	f.generation.Add(1)
 }

@@ -48,11 +48,11 @@ func TestDecide_retryAfterIsExact(t *testing.T) {
 				inv := ratelimit.Invocation{Account: "acme", Cost: 1}
 				w.spend(10, inv)
 				d := w.ask(0, inv)
-				time.Sleep(d.RetryAfter - 1)
+				time.Sleep(d.RetryAfter - time.Nanosecond)
 				if w.ask(0, inv).Allowed() {
 					t.Errorf("admitted a nanosecond before RetryAfter")
 				}
-				time.Sleep(1)
+				time.Sleep(time.Nanosecond)
 				if d := w.ask(0, inv); !d.Allowed() {
 					t.Errorf("denied at RetryAfter: %+v", d)
 				}

@@ -141,15 +141,3 @@ func policy(change func(p *ratelimit.Policy)) *ratelimit.Policy {
 	change(p)
 	return p
 }
-
-// most is the largest number of instants in any span of one period.
-func most(instants []counter.Instant, period time.Duration) (n int) {
-	first := 0
-	for i := range instants {
-		for instants[i].Sub(instants[first]) >= period {
-			first++
-		}
-		n = max(n, i-first+1)
-	}
-	return n
-}

@@ -10,6 +10,7 @@ import (
 	"github.com/headgate-io/headgate/invocation"
 	"github.com/headgate-io/headgate/kvstore"
 	"github.com/headgate-io/headgate/lifecycle"
+	"github.com/headgate-io/headgate/ratelimit"
 	"github.com/headgate-io/headgate/ratelimit/policy"
 	"github.com/headgate-io/headgate/ratelimit/policy/nvcf"
 )
@@ -60,6 +61,7 @@ var fileKeys = map[string]string{
 // translate names a package's fault as the file does.
 func translate(section string, err error) error {
 	var store *kvstore.ConfigError
+	var limiter *ratelimit.ConfigError
 	var life *lifecycle.ConfigError
 	var doors *invocation.ConfigError
 	var set *policy.ConfigError
@@ -67,6 +69,8 @@ func translate(section string, err error) error {
 	switch {
 	case errors.As(err, &store):
 		return named(section, store.Field, store.Value, store.Why)
+	case errors.As(err, &limiter):
+		return named(section, limiter.Field, limiter.Value, limiter.Why)
 	case errors.As(err, &life):
 		return &Fault{Key: life.Field, Value: shown(life.Value), Reason: life.Reason}
 	case errors.As(err, &doors):
@@ -76,10 +80,7 @@ func translate(section string, err error) error {
 	case errors.As(err, &api):
 		return named(section, api.Field, api.Value, api.Why)
 	}
-	// "Field=value: reason"
-	field, reason, _ := strings.Cut(err.Error(), ": ")
-	field, value, _ := strings.Cut(field, "=")
-	return named(section, field, value, reason)
+	return fmt.Errorf("%w: %s: %w", ErrConfig, section, err)
 }
 
 func named(section, field string, value any, reason string) *Fault {
