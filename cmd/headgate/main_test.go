@@ -2,11 +2,14 @@ package main
 
 import (
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"sync"
 	"testing"
+
+	"go.uber.org/goleak"
 )
 
 // programs is where this run's binaries are.
@@ -19,11 +22,25 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	programs = dir
-	code := m.Run()
+	code := leakFree(m.Run())
 	if err := os.RemoveAll(dir); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
 	os.Exit(code)
+}
+
+// leakFree is the exit code of tests that leave no goroutine behind: those that
+// run commands run them in this process.
+func leakFree(code int) int {
+	http.DefaultClient.CloseIdleConnections()
+	if code != 0 {
+		return code
+	}
+	if err := goleak.Find(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
 }
 
 // build compiles a package once per test run.
