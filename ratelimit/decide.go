@@ -38,31 +38,26 @@ func (l *Limiter) Decide(ctx context.Context, inv Invocation) (Decision, error) 
 	if r.compiled == nil {
 		return Decision{Outcome: Admitted, Remaining: Unlimited, Degraded: r.degraded}, nil
 	}
-	plans, err := r.compiled.plans(&inv)
+	lu, err := r.compiled.lineup(&inv)
 	if err != nil {
 		return Decision{}, err
 	}
 	if inv.Cost == 0 {
-		return l.lookAt(ctx, r, &plans, &inv)
+		return l.lookAt(ctx, r, lu, &inv)
 	}
-	if inv.Cost > r.compiled.capacity {
-		if p := tooSmall(&plans, inv.Cost); p != nil {
-			return impossible(p, inv.Cost), nil
-		}
+	if inv.Cost > lu.capacity {
+		return impossible(lu, inv.Cost), nil
 	}
 	d := Decision{Outcome: Admitted, Remaining: Unlimited, Policy: r.compiled.policy}
-	err = l.decideTiers(ctx, r.scope, &plans, &inv, now, &d)
+	err = l.decideTiers(ctx, r.scope, lu, &inv, now, &d)
 	return d, err
 }
 
 // decideTiers takes the cost from each tier in turn, all or nothing, and notes
 // the outcome in d.
-func (l *Limiter) decideTiers(ctx context.Context, s *scope, plans *[Tiers]*plan, inv *Invocation, now counter.Instant, d *Decision) error {
+func (l *Limiter) decideTiers(ctx context.Context, s *scope, lu *lineup, inv *Invocation, now counter.Instant, d *Decision) error {
 	var holds [Tiers]hold
-	for i, p := range plans {
-		if p == nil {
-			continue
-		}
+	for i, p := range lu.plans {
 		c := l.cell(s, p.tier, inv)
 		v := c.take(l, p, now, inv.Cost)
 		if v.outcome == mustWait {
@@ -109,25 +104,16 @@ func deny(d *Decision, p *plan, v verdict, now counter.Instant) {
 	}
 }
 
-// tooSmall is the first tier that can never admit the cost; nil when all can.
-func tooSmall(plans *[Tiers]*plan, cost int64) *plan {
-	for _, p := range plans {
-		if p != nil && cost > p.capacity {
-			return p
+// impossible is the denial of a cost that some tier can never admit.
+func impossible(lu *lineup, cost int64) Decision {
+	for _, p := range lu.plans {
+		for _, r := range p.rates {
+			if cost > r.Capacity() {
+				return Decision{Outcome: Impossible, Tier: p.tier, Rate: r, Policy: p.policy}
+			}
 		}
 	}
-	return nil
-}
-
-func impossible(p *plan, cost int64) Decision {
-	d := Decision{Outcome: Impossible, Tier: p.tier, Policy: p.policy}
-	for _, r := range p.rates {
-		if cost > r.Capacity() {
-			d.Rate = r
-			break
-		}
-	}
-	return d
+	return Decision{Outcome: Impossible}
 }
 
 // cell finds the cell of one tier of an invocation, or makes it.

@@ -9,15 +9,12 @@ import (
 
 // lookAt answers an invocation of cost 0: as one of cost 1 would be answered,
 // without charging anything.
-func (l *Limiter) lookAt(ctx context.Context, r *route, plans *[Tiers]*plan, inv *Invocation) (Decision, error) {
+func (l *Limiter) lookAt(ctx context.Context, r *route, lu *lineup, inv *Invocation) (Decision, error) {
 	d := Decision{Outcome: Admitted, Remaining: Unlimited, Policy: r.compiled.policy}
-	for _, p := range plans {
-		if p == nil {
-			continue
-		}
-		if p.capacity == 0 {
-			return impossible(p, 1), nil
-		}
+	if lu.capacity == 0 {
+		return impossible(lu, 1), nil
+	}
+	for _, p := range lu.plans {
 		s, err := l.read(ctx, l.cell(r.scope, p.tier, inv), p)
 		if err != nil {
 			return Decision{}, err
@@ -102,15 +99,12 @@ func (l *Limiter) Standings(ctx context.Context, inv Invocation) []Standing {
 	if r.compiled == nil {
 		return nil
 	}
-	plans, err := r.compiled.plans(&inv)
+	lu, err := r.compiled.lineup(&inv)
 	if err != nil {
 		return nil
 	}
 	var list []Standing
-	for _, p := range &plans {
-		if p == nil {
-			continue
-		}
+	for _, p := range lu.plans {
 		s := l.stand(l.cell(r.scope, p.tier, &inv), p)
 		for _, rate := range p.rates {
 			list = append(list, Standing{

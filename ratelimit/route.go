@@ -2,8 +2,6 @@ package ratelimit
 
 import (
 	"context"
-	"iter"
-	"maps"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -66,71 +64,81 @@ func (p *plan) rateAt(index int) *counter.Rate {
 	return &p.rates[index]
 }
 
+// lineup is the tiers that apply to one kind of invocation, in the order of
+// decision, without those that do not apply.
+type lineup struct {
+	plans    []*plan
+	capacity int64 // the smallest of the plans' capacities
+	account  bool  // some tier counts by the account
+}
+
+// lineups are what applies without a subject, and with one.
+type lineups [2]*lineup
+
 // compiled is a policy's plans, made once for all its functions.
 type compiled struct {
 	policy    *Policy
-	subject   *plan
-	account   *plan
-	overrides map[string]*plan
-	total     *plan
-	capacity  int64 // the smallest of all the plans' capacities
+	general   *lineups
+	excluded  *lineups // of accounts that the account tier does not apply to
+	overrides map[string]*lineups
 }
 
 func compile(p *Policy, lease time.Duration, number uint64) *compiled {
-	c := &compiled{
-		policy:    p,
-		subject:   newPlan(Subject, p.Subject, p, lease, number),
-		account:   newPlan(Account, p.Account, p, lease, number),
-		total:     newPlan(Total, p.Total, p, lease, number),
-		overrides: make(map[string]*plan, len(p.Overrides)),
+	subject := newPlan(Subject, p.Subject, p, lease, number)
+	total := newPlan(Total, p.Total, p, lease, number)
+	with := func(rates []counter.Rate) *lineups {
+		account := newPlan(Account, rates, p, lease, number)
+		return &lineups{newLineup(account, total), newLineup(subject, account, total)}
 	}
-	for account, rates := range p.Overrides {
-		c.overrides[account] = newPlan(Account, rates, p, lease, number)
-	}
-	c.capacity = counter.MaxUnits
-	for pl := range c.all() {
-		c.capacity = min(c.capacity, pl.capacity)
+	c := &compiled{policy: p, general: with(p.Account), excluded: with(nil)}
+	if len(p.Overrides) > 0 {
+		c.overrides = make(map[string]*lineups, len(p.Overrides))
+		for account, rates := range p.Overrides {
+			c.overrides[account] = with(rates)
+		}
 	}
 	return c
 }
 
-// all yields every plan there is.
-func (c *compiled) all() iter.Seq[*plan] {
-	return func(yield func(*plan) bool) {
-		for _, p := range slices.AppendSeq([]*plan{c.subject, c.account, c.total}, maps.Values(c.overrides)) {
-			if p != nil && !yield(p) {
-				return
-			}
+func newLineup(plans ...*plan) *lineup {
+	lu := &lineup{capacity: counter.MaxUnits}
+	for _, p := range plans {
+		if p == nil {
+			continue
 		}
+		lu.plans = append(lu.plans, p)
+		lu.capacity = min(lu.capacity, p.capacity)
+		lu.account = lu.account || p.tier != Total
 	}
+	return lu
 }
 
-// plans are the tiers that apply to one invocation, in order of decision; nil
-// where a tier does not apply. The error is a [*FieldError].
-func (c *compiled) plans(inv *Invocation) (ps [Tiers]*plan, err error) {
-	if c.subject != nil && inv.Subject != "" {
-		ps[0] = c.subject
+// lineup is the tiers that apply to one invocation. The error is a
+// [*FieldError].
+func (c *compiled) lineup(inv *Invocation) (*lineup, error) {
+	kind := 0
+	if inv.Subject != "" {
+		kind = 1
 	}
-	ps[1] = c.accountPlan(inv.Account)
-	ps[2] = c.total
-	if inv.Account == "" && (ps[0] != nil || ps[1] != nil) {
-		return ps, &FieldError{Field: "account", Reason: "is required by the policy of the function"}
+	lu := c.ofAccount(inv.Account)[kind]
+	if inv.Account == "" && lu.account {
+		return nil, &FieldError{Field: "account", Reason: "is required by the policy of the function"}
 	}
-	return ps, nil
+	return lu, nil
 }
 
-func (c *compiled) accountPlan(account string) *plan {
-	if len(c.overrides) > 0 {
-		if p, ok := c.overrides[account]; ok {
-			return p
+func (c *compiled) ofAccount(account string) *lineups {
+	if c.overrides != nil {
+		if lus, ok := c.overrides[account]; ok {
+			return lus
 		}
 	}
 	if len(c.policy.Exclude) > 0 {
 		if _, ok := c.policy.Exclude[account]; ok {
-			return nil
+			return c.excluded
 		}
 	}
-	return c.account
+	return c.general
 }
 
 type routeKey struct{ function, version string }
