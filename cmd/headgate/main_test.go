@@ -29,8 +29,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// leakFree is the exit code of tests that leave no goroutine behind: those that
-// run commands run them in this process.
+// leakFree is the exit code of tests, which must leave no goroutine behind.
 func leakFree(code int) int {
 	http.DefaultClient.CloseIdleConnections()
 	if code != 0 {
