@@ -31,12 +31,11 @@ type fleet struct {
 	callers int
 }
 
-// startFleet starts all pods of a release, as many as it has replicas, and
+// startFleet starts all pods of a rendering, as many as it has replicas, and
 // waits until they are ready. servers are the addresses of NATS, in place of
 // those in nats.url.
-func startFleet(t testing.TB, r release, servers ...string) *fleet {
+func startFleet(t testing.TB, o objects, servers ...string) *fleet {
 	t.Helper()
-	o := r.render(t)
 	w := workloadOf(t, o)
 	f := &fleet{t: t, root: t, objects: o, kind: w.kind, dir: t.TempDir(), hosts: addresses(t, int(*w.replicas))}
 	if url, external := flat("", o.config(t))["nats.url"].(string); external {

@@ -26,7 +26,7 @@ func TestRenderedPodsKeepCounters(t *testing.T) {
 	t.Parallel()
 	t.Run("embedded", func(t *testing.T) {
 		t.Parallel()
-		testRows(t, startFleet(t, with(patient)))
+		testRows(t, startFleet(t, with(patient).render(t)))
 	})
 	t.Run("beside NATS", func(t *testing.T) {
 		t.Parallel()
@@ -36,7 +36,7 @@ func TestRenderedPodsKeepCounters(t *testing.T) {
 		for _, server := range nats.Servers() {
 			urls = append(urls, server.URL())
 		}
-		testRows(t, startFleet(t, with(patient, "nats: {url: 'nats://nats:4222'}"), urls...))
+		testRows(t, startFleet(t, with(patient, "nats: {url: 'nats://nats:4222'}").render(t), urls...))
 	})
 }
 

@@ -44,6 +44,9 @@ func (t *trial) changing() []step {
 			step{"upgrade to one member is refused", t.refuseOne},
 			t.row("helm uninstall and install again", t.reinstall))
 	}
+	if t.shape == "beside" {
+		steps = append(steps, step{"turning the autoscaler on keeps the pods", t.autoscale})
+	}
 	return append(steps, step{"helm uninstall leaves", t.uninstall})
 }
 
@@ -177,6 +180,26 @@ func (t *trial) secretsStay(ctx context.Context) (want, got string, err error) {
 		return "the same", "others", err
 	}
 	return "the same", "the same", err
+}
+
+// autoscale hands the number of pods over to an autoscaler, and back.
+func (t *trial) autoscale(ctx context.Context) (want, got string, err error) {
+	before, err := t.awaitReady(ctx, replicas)
+	if err != nil {
+		return "", "", err
+	}
+	want = identities(before)
+	if err := t.upgrade(ctx, t.values(tenPerHour, "autoscaling: {enabled: true, minReplicas: 3, maxReplicas: 5}"), "--wait"); err != nil {
+		return want, "", err
+	}
+	if _, err := t.kube.ctl(ctx, "", "-n", t.namespace, "get", "horizontalpodautoscaler/"+service); err != nil {
+		return want, "", err
+	}
+	after, err := t.awaitReady(ctx, replicas)
+	if err != nil {
+		return want, "", err
+	}
+	return want, identities(after), t.upgrade(ctx, t.values(tenPerHour), "--wait")
 }
 
 func (t *trial) refuseOne(ctx context.Context) (want, got string, err error) {
