@@ -27,7 +27,7 @@ func (w *world) auditRule(b *book, r rule, entries []entry, state counter.Counte
 	var charged []entry
 	for _, e := range entries {
 		uncharged := e.degraded || e.policy.Consistency == ratelimit.Delayed
-		late := r.algorithm == counter.TokenBucket && e.degraded && now.Sub(e.to) > r.period
+		late := r.algorithm == counter.TokenBucket && e.degraded && (now.Sub(e.to) > r.period || !w.keepsAll())
 		if (!e.life.lost || !uncharged) && !late {
 			charged = append(charged, e)
 		}

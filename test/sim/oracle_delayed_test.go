@@ -57,7 +57,8 @@ func (w *world) checkDelayedSliding(b *book, r rule, entries []entry) {
 		var sum int64
 		for j := i; j >= 0 && last.to.Sub(entries[j].to) <= span; j-- {
 			// What was admitted without the store while it was being asked crossed.
-			if !entries[j].degraded || entries[j].to <= last.from {
+			crossed := entries[j].degraded && entries[j].to > last.from
+			if !crossed && last.to.Sub(entries[j].from) <= span {
 				sum += entries[j].cost
 			}
 		}

@@ -58,7 +58,7 @@ func (w *world) share(b *book, r rule, entries []entry, seen news) (own, most in
 		return own, windows * (seen.state.AvailableOf(rate, e.to.Add(w.sc.clockOff)) / nodes)
 	}
 	refill := float64(rate.Units) / float64(nodes) * float64(e.to.Sub(seen.at)+2*w.sc.clockOff+w.sc.config.LeaseLife) / float64(r.period)
-	return own, seen.state.AvailableOf(rate, seen.at)/nodes + int64(refill) + 1
+	return own, seen.state.AvailableOf(rate, seen.at)/nodes + int64(refill) + 2
 }
 
 // openedBy is when a counter's fixed window that is open at an instant opened; 0
