@@ -14,6 +14,7 @@ import (
 // SIGKILL, 10 checks: exactly 10 in all. Over each wire, for a node alone and for
 // one beside a NATS server that is killed as well.
 func TestBudgetSurvivesTheProcess(t *testing.T) {
+	t.Parallel()
 	policy := cluster.Policy{Rates: "10-H"}
 	for _, shape := range cluster.Shapes() {
 		for _, wire := range []cluster.Wire{cluster.NVCF, cluster.HTTP} {
@@ -59,6 +60,7 @@ func admit(k *cluster.Caller, n *cluster.Node, w cluster.Wire, checks int) int {
 // runs, in both modes that promise it, on one node alone and on three beside
 // three servers.
 func TestCase12ExactUnderConcurrency(t *testing.T) {
+	t.Parallel()
 	const limit, checks, workers, runs = 1000, 5000, 64, 10
 	policies := []cluster.Policy{{Rates: "1000-H"}, {Rates: "1000-H", Consistency: "exact"}}
 	for _, o := range []cluster.Options{

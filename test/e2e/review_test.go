@@ -144,6 +144,7 @@ func TestReviewUnsettledIsCountedAndNotReportedAsSuccess(t *testing.T) {
 
 // An acknowledged admission survives the loss of any one member at once.
 func TestReviewAcknowledgedAdmissionSurvivesTheLossOfAnyMember(t *testing.T) {
+	t.Parallel()
 	for _, shape := range cluster.Shapes() {
 		t.Run(shape.String(), func(t *testing.T) {
 			t.Parallel()

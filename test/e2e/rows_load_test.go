@@ -12,6 +12,7 @@ import (
 // to the row. attempt is 0 where the row judges counters: a stall of the machine
 // must not turn a decision into a degraded one.
 func underLoad(t *testing.T, attempt time.Duration, policies []cluster.Policy, row func(*testing.T, *cluster.Cluster)) {
+	t.Parallel()
 	for _, shape := range cluster.Shapes() {
 		t.Run(shape.String(), func(t *testing.T) {
 			t.Parallel()

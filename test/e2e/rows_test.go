@@ -119,6 +119,7 @@ func wantOneClock(c *cluster.Cluster) {
 }
 
 func inBothShapes(t *testing.T, rows []row, opts cluster.Options) {
+	t.Parallel()
 	for _, shape := range cluster.Shapes() {
 		t.Run(shape.String(), func(t *testing.T) {
 			t.Parallel()
