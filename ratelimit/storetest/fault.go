@@ -19,6 +19,9 @@ type Fault struct {
 	Conflicts int
 	// Loss is what never arrives.
 	Loss Loss
+	// Forget: if the exchange is a repeat, the store can no longer tell what
+	// became of it.
+	Forget bool
 	// Late is how long after the caller was told [ratelimit.ErrUnknown] the
 	// exchange is applied; only with [LateRequest].
 	Late time.Duration
@@ -45,6 +48,9 @@ type FaultFunc func(ratelimit.Exchange) Fault
 type Plan struct {
 	Refused, Lost, LateShare, LostAnswers float64
 
+	// Forgotten is the share of repeats that come too late to tell.
+	Forgotten float64
+
 	// Slow is the share of exchanges that are delayed, each way by up to
 	// MaxDelay; MaxLate bounds Fault.Late.
 	Slow, Conflicted  float64
@@ -69,8 +75,9 @@ func (p Plan) Faults(seed uint64) FaultFunc {
 func (p Plan) Draw(rng *rand.Rand) Fault {
 	loss, slow, conflicted := rng.Float64(), rng.Float64(), rng.Float64()
 	before, after, late := rng.Float64(), rng.Float64(), rng.Float64()
+	forget := rng.Float64()
 
-	f := Fault{Loss: p.loss(loss)}
+	f := Fault{Loss: p.loss(loss), Forget: forget < p.Forgotten}
 	if slow < p.Slow {
 		f.Before = time.Duration(before * float64(p.MaxDelay))
 		f.After = time.Duration(after * float64(p.MaxDelay))

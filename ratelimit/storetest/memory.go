@@ -43,6 +43,7 @@ type Stats struct {
 	Writes    int // applied, and the counter changed
 	Reads     int // applied, and nothing changed
 	Repeats   int // answered from memory
+	Forgotten int // repeats of which it could not tell
 	Conflicts int // settlements thrown away
 	Losses    int // exchanges of which a part was lost, outages included
 }
@@ -166,6 +167,10 @@ func (m *Memory) arrive(ctx context.Context, x ratelimit.Exchange, f Fault) (rat
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.catchUp(now)
+	if x.Issued != 0 && f.Forget {
+		m.stats.Forgotten++
+		return ratelimit.Grant{}, fmt.Errorf("storetest: repeat: %w", ratelimit.ErrForgotten)
+	}
 	return m.apply(x, now, f.Conflicts), nil
 }
 

@@ -14,6 +14,7 @@ func repeatCases() []Case {
 	return []Case{
 		{"a refresh charges nothing and sees the others", testRefresh},
 		{"a repeated exchange is answered and not applied again", testRepeat},
+		{"an exchange in doubt is applied once, and its grant is told", testDoubt},
 		{"a grant's state belongs to its receiver", testOwnership},
 	}
 }
@@ -68,6 +69,35 @@ func testRepeat(t *testing.T, env Env) {
 	same.Node += "-other"
 	send(same)
 	a.left(a.refresh(), 81, "after another node's with the same serial")
+}
+
+// testDoubt asks about an exchange that was applied, and about one that never
+// arrived. A repeat may ask for less than the first did.
+func testDoubt(t *testing.T, env Env) {
+	a := newActor(t, env, sliding(100, time.Hour))
+	send := func(x ratelimit.Exchange) ratelimit.Grant {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		g, err := a.store.Exchange(ctx, x)
+		if err != nil {
+			t.Fatalf("exchange: %v", err)
+		}
+		return g
+	}
+	issued := env.Clock.Now().Add(-env.Clock.Error())
+	applied := a.fill(need(7, 1))
+	first := send(applied)
+	applied.Needs, applied.Issued = nil, issued
+	if again := send(applied); again.Units != first.Units || again.Until != first.Until {
+		t.Fatalf("granted %d until %v, asked again it was %d until %v", first.Units, first.Until, again.Units, again.Until)
+	}
+	a.left(a.refresh(), 93, "after an exchange that was applied and asked about")
+
+	lost := a.fill(ratelimit.Exchange{Returns: []ratelimit.Return{{Units: 2, Until: first.Until}}})
+	lost.Issued = issued
+	send(lost)
+	send(lost)
+	a.left(a.refresh(), 95, "after a return that only arrived when it was asked about, twice")
 }
 
 func testOwnership(t *testing.T, env Env) {

@@ -26,9 +26,8 @@ func (w *world) audit() {
 func (w *world) auditRule(b *book, r rule, entries []entry, state counter.Counter, now counter.Instant) {
 	var charged []entry
 	for _, e := range entries {
-		uncharged := e.degraded || e.policy.Consistency == ratelimit.Delayed
 		late := r.algorithm == counter.TokenBucket && e.degraded && (now.Sub(e.to) > r.period || !w.keepsAll())
-		if (!e.life.lost || !uncharged) && !late {
+		if (!e.life.lost || !uncharged(e)) && !late {
 			charged = append(charged, e)
 		}
 	}
@@ -71,20 +70,25 @@ func (w *world) auditSliding(b *book, r rule, charged []entry, state counter.Cou
 	}
 }
 
-// exact reports whether the books must balance to the unit: on a calm day, but
-// for units that were posted and then taken back.
+// exact reports whether the books must balance to the unit, so that nothing is
+// charged that was not admitted: where nobody died and no doubt was forgotten,
+// but for units that were posted and then taken back.
 func (w *world) exact(b *book, charged []entry) bool {
-	delayed := slices.ContainsFunc(charged, func(e entry) bool { return e.policy.Consistency == ratelimit.Delayed })
-	return w.sc.calm && !(delayed && w.severalTiers(b))
+	lost := slices.ContainsFunc(w.lives, func(lf *life) bool { return lf.lost })
+	posted := slices.ContainsFunc(charged, uncharged)
+	return !lost && w.mem.Stats().Forgotten == 0 && !(posted && w.severalTiers(b))
 }
 
+// uncharged reports whether an admission was to be posted.
+func uncharged(e entry) bool { return e.degraded || e.policy.Consistency == ratelimit.Delayed }
+
 // dating is how much later than it was an admission without a charge may be
-// posted as: no later than its exchange.
+// posted as: as the end of the lease that the node granted itself.
 func (w *world) dating(e entry) time.Duration {
-	if e.policy.Consistency != ratelimit.Delayed {
+	if !uncharged(e) {
 		return 0
 	}
-	return w.sc.config.SyncInterval + w.sc.config.Attempt + 2*w.sc.clockOff
+	return w.sc.config.SyncInterval + w.sc.config.Attempt + w.sc.config.LeaseLife + 2*w.sc.clockOff
 }
 
 func (w *world) auditFixed(b *book, r rule, charged []entry, state counter.Counter, now counter.Instant) {

@@ -71,6 +71,9 @@ func newScenario(seed uint64) scenario {
 	}
 	sc.arrivals = newArrivals(rng, &sc, arrivals)
 	sc.acts = newActs(rng, &sc)
+	if !sc.calm {
+		sc.plan.Forgotten = pick(rng, 0, 0, 0.1, 0.5)
+	}
 	return sc
 }
 
