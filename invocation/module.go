@@ -14,11 +14,13 @@ import (
 // [*http.ServeMux] that the HTTP front door serves, over a
 // [*ratelimit.Limiter]. It takes a [Config], a logger and a registerer where
 // the application supplies them. The front doors open and close with the
-// application; the gate is opened by whoever knows that the node is ready.
+// application. The gate opens, and gRPC health says that it serves, when a
+// lifecycle says that the node is ready.
 var Module = fx.Module("invocation",
 	fx.Provide(
 		func(l *ratelimit.Limiter) Decider { return l },
 		provideGate, provideGRPC, provideHTTP, provideDoors, http.NewServeMux,
+		fx.Annotate(onReady, fx.ResultTags(`group:"headgate.ready"`)),
 	),
 	fx.Invoke(hook),
 )
@@ -65,3 +67,14 @@ func provideDoors(g *Gate, rpc *GRPCServer, web *HTTPServer) *Doors {
 }
 
 func hook(lc fx.Lifecycle, d *Doors) { lc.Append(fx.Hook{OnStart: d.Start, OnStop: d.Stop}) }
+
+// onReady runs before a state shows, so that the gate is open when the node says
+// that it is ready.
+func onReady(g *Gate, rpc *GRPCServer) func(ready bool) {
+	return func(ready bool) {
+		if ready {
+			g.Open()
+		}
+		rpc.SetServing(ready)
+	}
+}

@@ -12,9 +12,10 @@ import (
 )
 
 // Module provides a [*Node] that starts joining with the application and
-// drains when the application stops. It needs a Config, a *slog.Logger and a
-// prometheus.Registerer; checks come from whoever provides them.
-var Module = fx.Module("lifecycle", fx.Provide(provide))
+// drains when the application stops. It needs a Config and takes a *slog.Logger
+// and a prometheus.Registerer where they are provided; checks, and whoever wants
+// to hear of readiness and phases, come from the application's other modules.
+var Module = fx.Module("lifecycle", fx.Provide(provide), fx.Invoke(func(*Node) {}))
 
 // Params is what [Module] asks of the application. Checks are in built-in
 // types, so that who provides them need not import this package.
@@ -23,11 +24,15 @@ type Params struct {
 
 	Lifecycle fx.Lifecycle
 	Config    Config
-	Log       *slog.Logger
-	Metrics   prometheus.Registerer
+	Log       *slog.Logger          `optional:"true"`
+	Metrics   prometheus.Registerer `optional:"true"`
 
 	// Checks is the probes of readiness by name.
 	Checks []map[string]func(context.Context) error `group:"headgate.readiness"`
+	// Ready hears of every new state whether the node is ready, and Phases of
+	// every new phase. They are called as the function of [WithObserver] is.
+	Ready  []func(ready bool)   `group:"headgate.ready"`
+	Phases []func(phase string) `group:"headgate.phase"`
 	// Sticky, Degraded and Observe are those of [WithSticky], [WithDegraded]
 	// and [WithObserver].
 	Sticky   func() bool `name:"headgate.sticky" optional:"true"`
@@ -38,15 +43,15 @@ type Params struct {
 // provide only joins New to the application; everything here can be done by
 // hand.
 func provide(p Params) (*Node, error) {
-	opts := []Option{WithLogger(p.Log), WithRegisterer(p.Metrics)}
+	opts := []Option{WithRegisterer(p.Metrics), WithObserver(p.observer())}
+	if p.Log != nil {
+		opts = append(opts, WithLogger(p.Log))
+	}
 	if p.Sticky != nil {
 		opts = append(opts, WithSticky(p.Sticky))
 	}
 	if p.Degraded != nil {
 		opts = append(opts, WithDegraded(p.Degraded))
-	}
-	if p.Observe != nil {
-		opts = append(opts, WithObserver(p.Observe))
 	}
 	n, err := New(p.Config, gather(p.Checks), opts...)
 	if err != nil {
@@ -54,6 +59,25 @@ func provide(p Params) (*Node, error) {
 	}
 	p.Lifecycle.Append(fx.StartStopHook(n.Start, n.Stop))
 	return n, nil
+}
+
+// observer tells everybody of a new state.
+func (p Params) observer() func(State) {
+	phase := Starting
+	return func(s State) {
+		for _, tell := range p.Ready {
+			tell(s.Ready)
+		}
+		if s.Phase != phase {
+			phase = s.Phase
+			for _, tell := range p.Phases {
+				tell(phase.String())
+			}
+		}
+		if p.Observe != nil {
+			p.Observe(s)
+		}
+	}
 }
 
 // gather puts checks into the order of their names, so that /readyz lists them

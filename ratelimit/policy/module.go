@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"context"
 	"log/slog"
 
 	"github.com/headgate-io/headgate/ratelimit"
@@ -11,11 +12,16 @@ import (
 // Module provides the [*Set] and, as the same value, a [ratelimit.Finder]. It
 // needs a [Config]. Sources come from the group "policy-sources"; the file
 // source is its own when Config.Path is set.
+//
+// For a lifecycle it provides the check "policies", and that a node stays in
+// service without its store unless a policy would then have it deny everybody.
 var Module = fx.Module("policy",
 	fx.Provide(
 		fx.Annotate(provideFile, fx.ResultTags(`group:"policy-sources,flatten"`)),
 		provideSet,
 		func(s *Set) ratelimit.Finder { return s },
+		fx.Annotate(readiness, fx.ResultTags(`group:"headgate.readiness"`)),
+		fx.Annotate(sticky, fx.ResultTags(`name:"headgate.sticky"`)),
 	),
 )
 
@@ -49,4 +55,14 @@ func provideFile(lc fx.Lifecycle, cfg Config) ([]Source, error) {
 	// The set attaches when it is made, which is before any hook runs.
 	lc.Append(fx.StartStopHook(f.Start, f.Stop))
 	return []Source{f}, nil
+}
+
+func readiness(s *Set) map[string]func(context.Context) error {
+	return map[string]func(context.Context) error{
+		"policies": func(context.Context) error { return s.Loaded() },
+	}
+}
+
+func sticky(s *Set) func() bool {
+	return func() bool { return !s.DeniesWithoutStore() }
 }

@@ -17,7 +17,7 @@ type parts struct {
 	fx.In
 
 	Life    *lifecycle.Node
-	Joiner  *joiner
+	Joiner  *ratelimit.Joiner
 	Doors   *invocation.Doors
 	Limiter *ratelimit.Limiter
 	Bucket  *kvstore.Policies
@@ -43,12 +43,12 @@ func (p parts) shutdown(cfg lifecycle.Config) lifecycle.Sequence {
 // counters that it owns, and serves on.
 func (p parts) notice(ctx context.Context) error {
 	p.Life.Drain()
-	p.Joiner.stop()
+	p.Joiner.GiveUp()
 	return lifecycle.Notice(ctx)
 }
 
 // leave ends the watching of policies first, which would else be told that the
 // store is gone.
 func (p parts) leave(ctx context.Context) error {
-	return errors.Join(p.Joiner.leave(ctx), p.Bucket.Stop(ctx), p.Store.Stop(ctx))
+	return errors.Join(p.Joiner.Stop(ctx), p.Bucket.Stop(ctx), p.Store.Stop(ctx))
 }
