@@ -88,7 +88,7 @@ func (l *Limiter) apply(c *cell, f *flight, g Grant) {
 		c.watchOthers(f.plan, g, l.cfg.SyncInterval)
 	}
 	c.endSelfGrant(now)
-	w.flying, w.doubt, w.view, w.share = nil, nil, nil, nil
+	w.flying, w.doubt, w.view, w.share, w.asking = nil, nil, nil, nil, 0
 	c.seen, c.seenAt, c.known, c.failing = g.State, g.At, true, false
 	c.denial.Store(nil)
 	left, denied := w.serve(f, g, c.seen.Available(f.plan.rates, now), &c.seen, now)
@@ -184,7 +184,7 @@ func (l *Limiter) fail(c *cell, f *flight, err error) (again bool) {
 	default:
 		w.doubt = f.repeat()
 	}
-	w.view = nil
+	w.view, w.asking = nil, 0
 	c.failing = true
 	l.metrics.failures.Inc()
 	l.failed.Store(c)

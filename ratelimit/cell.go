@@ -48,6 +48,7 @@ type work struct {
 	posts      []Post          // admitted units to charge
 	flying     []Post          // posts that travel in the exchange under way
 	doubt      *flight         // what to ask the store about, before anything else
+	asking     int64           // units that the exchange under way needs
 	postedFrom counter.Instant // the first admission that the last post stands for
 	next       *lease          // the lease after the current one
 	view       *counter.Counter

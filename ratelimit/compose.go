@@ -106,6 +106,7 @@ func (c *cell) send(l *Limiter, f *flight) {
 	f.started = time.Now()
 	w.flying, w.posts, w.returns = w.posts, nil, nil
 	w.refresh, w.ahead = false, false
+	w.asking = cost(f.x.Needs)
 }
 
 // empty reports whether the exchange would change nothing.
@@ -118,6 +119,23 @@ func (w *work) takeBatch() []*waiter {
 	batch := w.queue[:n:n]
 	w.queue = w.queue[n:]
 	return batch
+}
+
+// cost is what needs come to.
+func cost(needs []Need) (units int64) {
+	for _, n := range needs {
+		units += n.Cost * n.Count
+	}
+	return units
+}
+
+// waited is what all who wait need, in the exchange under way and for the next.
+func (w *work) waited() int64 {
+	units := w.asking
+	for _, wt := range w.queue {
+		units += wt.cost
+	}
+	return units
 }
 
 // needs tells what the waiters need, in their order, runs of one cost together.
@@ -156,10 +174,7 @@ func (w *work) life(p *plan, rate float64) time.Duration {
 func (c *cell) rate(p *plan, x Exchange, now counter.Instant) float64 {
 	d := &c.work.demand
 	spent := d.spent + c.lease.Load().spent()
-	for _, n := range x.Needs {
-		spent += n.Cost * n.Count
-	}
-	return d.mark(spent, now, p.life)
+	return d.mark(spent+cost(x.Needs), now, p.life)
 }
 
 // want is how much to ask ahead: the demand over one lease life, less what is

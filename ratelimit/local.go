@@ -19,7 +19,7 @@ import (
 // The lock is held.
 func (c *cell) decideDelayed(l *Limiter, p *plan, now counter.Instant, cost int64) (verdict, bool) {
 	view := c.lookLocally(p, now)
-	free := view.Available(p.rates, now)
+	free := max(0, view.Available(p.rates, now)-c.work.waited())
 	spare := free - c.work.expected()
 	switch {
 	case spare >= cost:
