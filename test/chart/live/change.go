@@ -188,7 +188,7 @@ func (t *trial) autoscale(ctx context.Context) (want, got string, err error) {
 	if err != nil {
 		return "", "", err
 	}
-	want = identities(before)
+	want = "the same pods"
 	if err := t.upgrade(ctx, t.values(tenPerHour, "autoscaling: {enabled: true, minReplicas: 3, maxReplicas: 5}"), "--wait"); err != nil {
 		return want, "", err
 	}
@@ -199,7 +199,11 @@ func (t *trial) autoscale(ctx context.Context) (want, got string, err error) {
 	if err != nil {
 		return want, "", err
 	}
-	return want, identities(after), t.upgrade(ctx, t.values(tenPerHour), "--wait")
+	got = want
+	if was, is := identities(before), identities(after); was != is {
+		got = fmt.Sprintf("were %s, are %s", was, is)
+	}
+	return want, got, t.upgrade(ctx, t.values(tenPerHour), "--wait")
 }
 
 func (t *trial) refuseOne(ctx context.Context) (want, got string, err error) {
