@@ -88,7 +88,10 @@ func (l *Limiter) apply(c *cell, f *flight, g Grant) {
 		c.watchOthers(f.plan, g, l.cfg.SyncInterval)
 	}
 	c.endSelfGrant(now)
-	w.flying, w.doubt, w.view, w.share, w.asking = nil, nil, nil, nil, 0
+	w.flying, w.doubt, w.view, w.asking = nil, nil, nil, 0
+	if !l.healing(now) {
+		w.outage = nil
+	}
 	c.seen, c.seenAt, c.known, c.failing = g.State, g.At, true, false
 	c.denial.Store(nil)
 	left, denied := w.serve(f, g, c.seen.Available(f.plan.rates, now), &c.seen, now)

@@ -164,3 +164,34 @@ func TestStop_settlesOrCounts(t *testing.T) {
 		}
 	}, perAccount(t, "1000-H", ratelimit.Leased))
 }
+
+// When the store is back, a node waits with taking from it until the others
+// must have posted what they admitted: it would take what they have spent.
+func TestAway_nobodyTakesWhatTheOthersHaveYetToPost(t *testing.T) {
+	for _, c := range consistencies {
+		t.Run(c.String(), func(t *testing.T) {
+			inWorld(t, 3, func(w *world) {
+				inv := ratelimit.Invocation{Account: "acme"}
+				admitted := w.spend(100, inv)
+				settle()
+				for i := range w.nodes { // every node knows the counter
+					w.ask(i, ratelimit.Invocation{Account: "acme"})
+				}
+				w.store.SetAway(storeSilent)
+				if c == ratelimit.Delayed { // it learns of it at its next sync
+					admitted += w.spend(3, inv)
+					time.Sleep(time.Second)
+				}
+				admitted += len(w.offer(time.Millisecond, 2*time.Second, inv))
+				w.store.SetAway(storeHere)
+				admitted += len(w.offer(time.Millisecond, 5*time.Second, inv))
+				if admitted > 400 {
+					t.Errorf("%d admitted in all, want no more than 400", admitted)
+				}
+				if d := w.ask(0, ratelimit.Invocation{Account: "acme", Cost: 1}); d.Degraded {
+					t.Error("still degraded seconds after the store returned")
+				}
+			}, perAccount(t, "400-H", c))
+		})
+	}
+}

@@ -52,7 +52,7 @@ type work struct {
 	postedFrom counter.Instant // the first admission that the last post stands for
 	next       *lease          // the lease after the current one
 	view       *counter.Counter
-	share      *bucketShare
+	outage     *outage
 	demand     demand
 	others     float64 // units that the other nodes admit per sync interval (delayed)
 	held       bool    // an operator holds the counter; nothing is granted
@@ -150,7 +150,7 @@ func (c *cell) adopt(p *plan, now counter.Instant) *plan {
 	c.retireAll(now)
 	c.denial.Store(nil)
 	if c.work != nil {
-		c.work.view, c.work.share = nil, nil
+		c.work.view, c.work.outage = nil, nil
 	}
 	c.plan.Store(p)
 	return p
@@ -223,6 +223,9 @@ func (c *cell) release(l *Limiter, from *lease, charged counter.Instant, cost in
 	}
 	w.demand.spent -= cost
 	w.view = nil
+	if w.outage != nil {
+		w.outage.view.Refund(c.plan.Load().rates, cost, charged, l.clock.Now())
+	}
 	c.denial.Store(nil)
 	l.look(c)
 	l.enqueue(c)

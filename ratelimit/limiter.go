@@ -43,6 +43,7 @@ type Limiter struct {
 	fleet    atomic.Int64 // the nodes known when the store last answered
 	ticked   atomic.Int64 // the instant of the last tick; 0 before the first
 	resumed  atomic.Int64 // the instant at which the node last came out of a standstill
+	healed   atomic.Int64 // the instant by which every node has posted what it admitted without the store
 	epoch    atomic.Uint32
 
 	activeMu sync.Mutex
@@ -168,4 +169,7 @@ func (l *Limiter) storeAway(err error) {
 }
 
 // storeBack says once that the store is back.
-func (l *Limiter) storeBack() { l.log.Info("store is back") }
+func (l *Limiter) storeBack() {
+	l.healed.Store(int64(l.clock.Now().Add(l.cfg.healingTime())))
+	l.log.Info("store is back")
+}

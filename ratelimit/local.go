@@ -32,43 +32,6 @@ func (c *cell) decideDelayed(l *Limiter, p *plan, now counter.Instant, cost int6
 	return c.refuseLocally(l, p, view, now, cost, free, false), true
 }
 
-// decideAlone takes cost units from a lease that the node grants itself while
-// the store is away: its share of what there was. The lock is held.
-func (c *cell) decideAlone(l *Limiter, p *plan, now counter.Instant, cost int64) verdict {
-	c.rotate(now, cost)
-	if v := c.takeLocked(now, cost); v.outcome == taken {
-		return v
-	}
-	view := c.lookLocally(p, now)
-	var free int64
-	if !l.stoodStill(c, now) {
-		free = c.allowance(p, view, now, l.share())
-	}
-	if free < cost {
-		return c.refuseLocally(l, p, view, now, cost, free, true)
-	}
-	c.lease.Store(c.selfGrant(view, p, now, free, true))
-	l.look(c)
-	return c.takeLocked(now, cost)
-}
-
-// share is the number of nodes that share what there was when the store went
-// away: those known when it last answered. A node that counted anew meanwhile
-// would take what belongs to one that only fell silent.
-func (l *Limiter) share() int64 {
-	if n := l.fleet.Load(); n > 0 {
-		return n
-	}
-	return int64(max(1, l.nodes()))
-}
-
-// stoodStill reports whether the node stood still since it last saw the counter:
-// the others may have spent all of what it saw, so it has no share of that.
-func (l *Limiter) stoodStill(c *cell, now counter.Instant) bool {
-	ticked := counter.Instant(l.ticked.Load())
-	return ticked != 0 && (now.Sub(ticked) > standstill || c.seenAt < counter.Instant(l.resumed.Load()))
-}
-
 // lookLocally ends the current lease and returns the view without it.
 func (c *cell) lookLocally(p *plan, now counter.Instant) *counter.Counter {
 	c.retire(c.lease.Swap(nil), now)
@@ -133,29 +96,6 @@ func (c *cell) viewAt(p *plan, now counter.Instant) *counter.Counter {
 	return w.view
 }
 
-// allowance is how many units the node may still admit by itself, of a share-th
-// part of what the counter had. All nodes together then stay within the limit,
-// since none counts on what the others have.
-func (c *cell) allowance(p *plan, view *counter.Counter, now counter.Instant, share int64) int64 {
-	if share <= 1 {
-		return view.Available(p.rates, now)
-	}
-	w := c.busy()
-	if w.share == nil {
-		w.share = newBucketShare(p, &c.seen, view, now, share)
-	}
-	free := w.share.available(now)
-	for _, r := range p.rates {
-		if r.Algorithm == counter.TokenBucket {
-			continue
-		}
-		seen := c.seen.AvailableOf(r, now)
-		own := seen - view.AvailableOf(r, now)
-		free = min(free, seen/share-own)
-	}
-	return max(0, free)
-}
-
 // othersFade is how much of the most that the other nodes took in a sync
 // interval still counts an interval later.
 const othersFade = 0.9
@@ -194,38 +134,4 @@ func (w *work) expected() int64 {
 		return 0
 	}
 	return int64(math.Ceil(3*w.others)) + 1
-}
-
-// bucketShare is a node's part of a counter's token buckets. They refill by
-// themselves, so a node's part must refill at its part of the rate: it is a
-// bucket of its own, as full as the node's part was when the store went away.
-type bucketShare struct {
-	rates []counter.Rate
-	state counter.Counter
-}
-
-func newBucketShare(p *plan, seen, view *counter.Counter, now counter.Instant, share int64) *bucketShare {
-	b := &bucketShare{}
-	for _, r := range p.rates {
-		if r.Algorithm != counter.TokenBucket {
-			continue
-		}
-		part := r
-		part.Units, part.Burst = r.Units/share, r.Capacity()/share
-		if part.Burst == 0 {
-			part.Units = 0 // a burst of 0 would mean Units
-		}
-		b.rates = append(b.rates, part)
-		one := []counter.Rate{part}
-		free := seen.AvailableOf(r, now)
-		own := free - view.AvailableOf(r, now)
-		b.state.Charge(one, part.Capacity()-free/share+own, now, now)
-	}
-	return b
-}
-
-func (b *bucketShare) available(now counter.Instant) int64 { return b.state.Available(b.rates, now) }
-
-func (b *bucketShare) charge(units int64, now counter.Instant) {
-	b.state.Charge(b.rates, units, now, now)
 }

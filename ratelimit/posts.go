@@ -19,8 +19,8 @@ func (c *cell) post(units int64, at, now counter.Instant) {
 	if w.view != nil {
 		w.view.Post(p.rates, units, at, now)
 	}
-	if w.share != nil {
-		w.share.charge(units, now)
+	if w.outage != nil {
+		w.outage.admitted(p, units, at, now)
 	}
 	last := len(w.posts) - 1
 	if last >= 0 && mergeable(p, w.postedFrom, at) {

@@ -50,7 +50,7 @@ func (l *Limiter) decideLocked(c *cell, p *plan, now counter.Instant, cost int64
 		return d.verdict(p, now, cost), true
 	}
 	switch {
-	case l.breaker.open():
+	case l.breaker.open(), c.work != nil && c.work.outage != nil && l.healing(now):
 		return l.degrade(c, p, now, cost), true
 	case held:
 		return verdict{}, false

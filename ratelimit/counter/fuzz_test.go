@@ -92,7 +92,7 @@ func checkAgreement(t *testing.T, c Counter, rates []Rate, at Instant) {
 	if !c.Clone().Equal(c) {
 		t.Fatalf("clone %+v of %+v", c.Clone(), c)
 	}
-	at = max(at, c.Seen)
+	at = max(at, c.Seen, dawn)
 	left := c.Available(rates, at)
 	if left < 0 {
 		t.Fatalf("left %d", left)

@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"time"
+
 	"github.com/headgate-io/headgate/ratelimit"
 	"github.com/headgate-io/headgate/ratelimit/counter"
 )
@@ -22,9 +24,18 @@ func (w *world) checkShare(b *book, r rule, entries []entry) {
 		if own <= most {
 			continue
 		}
-		// What the node granted itself before the answer came lives a little longer.
-		before := e.to.Add(-w.sc.config.LeaseLife - 1)
-		if own, most = w.share(b, r, entries[:i+1], w.remembered(b, e, before)); own > most {
+		// What the node granted itself before the answer came lives a little
+		// longer, and when the store is back it goes by what it knew before until
+		// the others have posted.
+		cfg := w.sc.config
+		lease := cfg.LeaseLife + 1
+		healing := lease + cfg.ProbeInterval + 2*cfg.Attempt + cfg.SyncInterval
+		within := false
+		for _, late := range []time.Duration{lease, healing} {
+			own, most = w.share(b, r, entries[:i+1], w.remembered(b, e, e.to.Add(-late)))
+			within = within || own <= most
+		}
+		if !within {
 			w.fault("%s: %s admitted %d by itself until %v, its share of %v is %d",
 				b.key, e.life.node.name, own, w.since(e.to), e.rate, most)
 			return

@@ -1,0 +1,141 @@
+package ratelimit
+
+import (
+	"time"
+
+	"github.com/headgate-io/headgate/ratelimit/counter"
+)
+
+// outage is what a cell goes by while the store is away: the counter as it was
+// last seen, of which the node has its share, and what it admitted since.
+//
+// It is kept for a while after the store is back. The other nodes have their
+// debts yet to post then, and a node that took from the counter at once would
+// take what they have spent.
+type outage struct {
+	seen    counter.Counter
+	seenAt  counter.Instant
+	view    counter.Counter // seen, with all that the node admitted since
+	nodes   int64           // how many share it
+	buckets *bucketShare
+}
+
+// decideAlone takes cost units from a lease that the node grants itself while
+// the store is away: its share of what there was. The lock is held.
+func (c *cell) decideAlone(l *Limiter, p *plan, now counter.Instant, cost int64) verdict {
+	c.rotate(now, cost)
+	if v := c.takeLocked(now, cost); v.outcome == taken {
+		return v
+	}
+	c.retire(c.lease.Swap(nil), now)
+	o := c.alone(l, p, now)
+	var free int64
+	if !l.stoodStill(o, now) {
+		free = o.available(p, now)
+	}
+	if free < cost {
+		return c.refuseLocally(l, p, &o.view, now, cost, free, true)
+	}
+	c.lease.Store(c.selfGrant(&o.view, p, now, free, true))
+	l.look(c)
+	return c.takeLocked(now, cost)
+}
+
+// alone is the cell's outage, which begins with the first decision in it.
+func (c *cell) alone(l *Limiter, p *plan, now counter.Instant) *outage {
+	w := c.busy()
+	if w.outage == nil {
+		view := c.viewAt(p, now)
+		nodes := l.share()
+		w.outage = &outage{
+			seen: c.seen.Clone(), seenAt: c.seenAt, view: view.Clone(), nodes: nodes,
+			buckets: newBucketShare(p, &c.seen, view, now, nodes),
+		}
+	}
+	return w.outage
+}
+
+// available is how many units the node may still admit by itself, of its part of
+// what the counter had. All nodes together then stay within the limit, since
+// none counts on what the others have.
+func (o *outage) available(p *plan, now counter.Instant) int64 {
+	free := o.buckets.available(now)
+	for _, r := range p.rates {
+		if r.Algorithm == counter.TokenBucket {
+			continue
+		}
+		seen := o.seen.AvailableOf(r, now)
+		own := seen - o.view.AvailableOf(r, now)
+		free = min(free, seen/o.nodes-own)
+	}
+	return max(0, free)
+}
+
+// admitted notes what the node admitted by itself.
+func (o *outage) admitted(p *plan, units int64, at, now counter.Instant) {
+	o.view.Post(p.rates, units, at, now)
+	o.buckets.charge(units, now)
+}
+
+// share is the number of nodes that share what there was when the store went
+// away: those known when it last answered. A node that counted anew meanwhile
+// would take what belongs to one that only fell silent.
+func (l *Limiter) share() int64 {
+	if n := l.fleet.Load(); n > 0 {
+		return n
+	}
+	return int64(max(1, l.nodes()))
+}
+
+// stoodStill reports whether the node stood still since it last saw the counter:
+// the others may have spent all of what it saw, so it has no share of that.
+func (l *Limiter) stoodStill(o *outage, now counter.Instant) bool {
+	ticked := counter.Instant(l.ticked.Load())
+	return ticked != 0 && (now.Sub(ticked) > standstill || o.seenAt < counter.Instant(l.resumed.Load()))
+}
+
+// healing reports whether the store came back so lately that other nodes may
+// not have posted what they admitted without it.
+func (l *Limiter) healing(now counter.Instant) bool {
+	return now < counter.Instant(l.healed.Load())
+}
+
+// healingTime is how long it takes until every node has found the store and
+// posted: its next probe, which may take two attempts, and its next tick.
+func (c Config) healingTime() time.Duration {
+	return c.ProbeInterval + 2*c.Attempt + c.SyncInterval
+}
+
+// bucketShare is a node's part of a counter's token buckets. They refill by
+// themselves, so a node's part must refill at its part of the rate: it is a
+// bucket of its own, as full as the node's part was when the store went away.
+type bucketShare struct {
+	rates []counter.Rate
+	state counter.Counter
+}
+
+func newBucketShare(p *plan, seen, view *counter.Counter, now counter.Instant, share int64) *bucketShare {
+	b := &bucketShare{}
+	for _, r := range p.rates {
+		if r.Algorithm != counter.TokenBucket {
+			continue
+		}
+		part := r
+		part.Units, part.Burst = r.Units/share, r.Capacity()/share
+		if part.Burst == 0 {
+			part.Units = 0 // a burst of 0 would mean Units
+		}
+		b.rates = append(b.rates, part)
+		one := []counter.Rate{part}
+		free := seen.AvailableOf(r, now)
+		own := free - view.AvailableOf(r, now)
+		b.state.Charge(one, part.Capacity()-free/share+own, now, now)
+	}
+	return b
+}
+
+func (b *bucketShare) available(now counter.Instant) int64 { return b.state.Available(b.rates, now) }
+
+func (b *bucketShare) charge(units int64, now counter.Instant) {
+	b.state.Charge(b.rates, units, now, now)
+}
