@@ -162,6 +162,14 @@ func Broken(err error) bool {
 	return Gone(err) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
+// Noise is a load that nothing limits and that so needs no store: what its calls
+// take is the machine's doing.
+func (c *Cluster) Noise() *Load {
+	c.tb().Helper()
+	const perSecond = 100
+	return c.Offer(Plan{Callers: []*Caller{c.Unlimited()}, PerSecond: perSecond, Retry: true})
+}
+
 // Closed has clients ask without pause, each waiting for its answer before it
 // asks the next node, and returns all calls.
 func (c *Cluster) Closed(k *Caller, clients int, length time.Duration) []Call {

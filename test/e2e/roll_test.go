@@ -19,9 +19,7 @@ func TestRollingRestartIsNotNoticed(t *testing.T) {
 		Attempt: cluster.ProductAttempt, DrainNotice: 3 * time.Second,
 	})
 	load := c.Offer(cluster.Plan{Callers: []*cluster.Caller{c.Fresh(policy)}, PerSecond: 200, Retry: true})
-	// Nothing limits the control, which so needs no store: what it takes is the
-	// machine's doing.
-	control := c.Offer(cluster.Plan{Callers: []*cluster.Caller{c.Unlimited()}, PerSecond: 100, Retry: true})
+	control := c.Noise()
 	pause(2 * time.Second) // the counter is warm
 	began := time.Now()
 	roll(c, (*cluster.Node).Start)

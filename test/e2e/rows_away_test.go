@@ -8,9 +8,9 @@ import (
 	"github.com/headgate-io/headgate/test/cluster"
 )
 
-// clientSlack is what a call may take beyond what the node waits for, on a
-// machine that is busy with all of the cluster.
-const clientSlack = 250 * time.Millisecond
+// clientSlack is what a call may take beyond what the node waits for and beyond
+// the longest stall of the machine that is seen at the same time.
+const clientSlack = 200 * time.Millisecond
 
 // Row 13: the leader of the counters' bucket is killed while budgets are spent.
 func TestRow13KilledLeader(t *testing.T) {
@@ -19,6 +19,7 @@ func TestRow13KilledLeader(t *testing.T) {
 	underLoad(t, cluster.ProductAttempt, []cluster.Policy{leased, exact}, func(t *testing.T, c *cluster.Cluster) {
 		callers := []*cluster.Caller{c.Fresh(leased), c.Fresh(exact)}
 		load := c.Offer(cluster.Plan{Callers: callers, PerSecond: 160, Retry: true, Wire: cluster.HTTP})
+		noise := c.Noise()
 		pause(2 * time.Second)
 		died := killLeader(c)
 		pause(time.Second)
@@ -34,7 +35,7 @@ func TestRow13KilledLeader(t *testing.T) {
 			}
 		}
 		wantDecided(t, calls, func(c cluster.Call) bool { return cluster.Broken(c.Err) })
-		wantBounded(t, calls)
+		wantBounded(t, calls, noise.Stop())
 		wantDegraded(t, calls)
 	})
 }
@@ -57,10 +58,12 @@ func killLeader(c *cluster.Cluster) mortal {
 	return leader
 }
 
-// wantBounded: nobody waited for the store longer than was configured.
-func wantBounded(t *testing.T, calls []cluster.Call) {
+// wantBounded: nobody waited for the store longer than was configured. noise is
+// calls that nothing limits.
+func wantBounded(t *testing.T, calls, noise []cluster.Call) {
 	t.Helper()
-	if got, most := cluster.Percentile(calls, 1), cluster.ProductAttempt+clientSlack; got > most {
+	stall := cluster.Percentile(noise, 1)
+	if got, most := cluster.Percentile(calls, 1), cluster.ProductAttempt+clientSlack+stall; got > most {
 		t.Errorf("a call took %v, want at most %v", got, most)
 	}
 }
@@ -105,6 +108,7 @@ func TestRow14NodeCutOff(t *testing.T) {
 			Callers: []*cluster.Caller{alone}, Nodes: []*cluster.Node{lonely}, PerSecond: 30, Wire: cluster.HTTP,
 		})
 		toAll := c.Offer(cluster.Plan{Callers: []*cluster.Caller{shared}, PerSecond: 90, Wire: cluster.HTTP})
+		noise := c.Noise()
 		pause(cut)
 		own := toLonely.Stop()
 		lonely.Heal()
@@ -112,7 +116,7 @@ func TestRow14NodeCutOff(t *testing.T) {
 		t.Logf("at the node alone: %s", told(own))
 		t.Logf("at all nodes: %s", told(all))
 		wantDecided(t, append(all, own...), never)
-		wantBounded(t, append(all, own...))
+		wantBounded(t, append(all, own...), noise.Stop())
 
 		if got := len(cluster.Admitted(own)); got > share {
 			t.Errorf("the node admitted %d alone, its share is %d", got, share)

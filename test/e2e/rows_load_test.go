@@ -138,7 +138,7 @@ func TestRow16UpgradeOfNATS(t *testing.T) {
 		b.Spend(4)
 	}
 	load := c.Offer(cluster.Plan{Callers: []*cluster.Caller{c.Fresh(warm)}, PerSecond: 200, Wire: cluster.HTTP})
-	control := c.Offer(cluster.Plan{Callers: []*cluster.Caller{c.Unlimited()}, PerSecond: 100, Wire: cluster.HTTP})
+	control := c.Noise()
 	pause(2 * time.Second)
 	for _, s := range c.Servers() {
 		s.Stop()
