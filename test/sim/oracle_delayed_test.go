@@ -24,10 +24,11 @@ func (b *book) lastNews(lf *life, by counter.Instant) *news {
 // able to know.
 //
 // With several tiers a node also posts what it took for an invocation that a
-// later tier then denied, so posts do not tell what was admitted; on a calm day
-// they take no longer than lag.
+// later tier then denied, so posts do not tell what was admitted, and a node
+// that does not keep a cell for every counter posts each invocation apart; on a
+// calm day either takes no longer than lag.
 func (w *world) checkDelayed(b *book, r rule, entries []entry) {
-	if !w.sc.calm && w.severalTiers(b) {
+	if !w.sc.calm && (w.severalTiers(b) || !w.keepsAll()) {
 		return
 	}
 	switch r.algorithm {

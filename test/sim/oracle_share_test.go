@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"slices"
+
 	"time"
 
 	"github.com/headgate-io/headgate/ratelimit"
@@ -16,8 +18,9 @@ func (w *world) checkShare(b *book, r rule, entries []entry) {
 	if w.severalTiers(b) || !w.keepsAll() {
 		return
 	}
+	others := func(p *ratelimit.Policy) bool { return p.OnStoreFailure != ratelimit.FailLocal }
 	for i, e := range entries {
-		if !e.degraded || e.policy.OnStoreFailure != ratelimit.FailLocal {
+		if !e.degraded || others(e.policy) || slices.ContainsFunc(w.inForce(b.function, e.from.Add(-w.longestWait()), e.to), others) {
 			continue
 		}
 		own, most := w.share(b, r, entries[:i+1], w.remembered(b, e, e.to))

@@ -36,7 +36,7 @@ func (w *world) checkSettled() {
 	idle := 3*w.sc.config.SyncInterval + w.sc.config.Attempt // to find out that nobody asks
 	for time.Since(begin) < idle || w.leased() > 0 {
 		time.Sleep(step)
-		if waited := time.Since(begin); waited > idle+longestLease+2*w.sc.config.Attempt {
+		if waited := time.Since(begin); waited > idle+longestLease+w.settleBound() {
 			w.fault("%d units are still leased %v after the last invocation", w.leased(), waited)
 			break
 		}
