@@ -46,7 +46,10 @@ func sumWindows(a, b counter.Window) counter.Window {
 		Owed:   a.Owed + b.Owed,
 		Part:   a.Part + b.Part,
 	}
-	if sum.Part >= int64(sum.Period) {
+	switch {
+	case a.Algorithm == counter.Fixed:
+		sum.Part = max(a.Part, b.Part)
+	case sum.Part >= int64(sum.Period):
 		sum.Part -= int64(sum.Period)
 		sum.Owed++
 	}

@@ -17,6 +17,7 @@ type outage struct {
 	seenAt  counter.Instant
 	view    counter.Counter // seen, with all that the node admitted since
 	nodes   int64           // how many share it
+	missed  int64           // what the others may have taken since it was seen
 	buckets *bucketShare
 }
 
@@ -49,8 +50,9 @@ func (c *cell) alone(l *Limiter, p *plan, now counter.Instant) *outage {
 		nodes := l.share()
 		w.outage = &outage{
 			seen: c.seen.Clone(), seenAt: c.seenAt, view: view.Clone(), nodes: nodes,
-			buckets: newBucketShare(p, &c.seen, view, now, nodes),
+			missed: w.missed(now.Sub(c.seenAt), l.cfg.SyncInterval),
 		}
+		w.outage.buckets = newBucketShare(p, w.outage, now)
 	}
 	return w.outage
 }
@@ -66,9 +68,15 @@ func (o *outage) available(p *plan, now counter.Instant) int64 {
 		}
 		seen := o.seen.AvailableOf(r, now)
 		own := seen - o.view.AvailableOf(r, now)
-		free = min(free, seen/o.nodes-own)
+		free = min(free, max(0, seen-o.missed)/o.nodes-own)
 	}
 	return max(0, free)
+}
+
+// missed is what the other nodes may have taken in a span that this node did not
+// see, at the pace that it saw before.
+func (w *work) missed(span, sync time.Duration) int64 {
+	return int64(w.others * min(span, maxLease).Seconds() / sync.Seconds())
 }
 
 // admitted notes what the node admitted by itself.
@@ -114,22 +122,22 @@ type bucketShare struct {
 	state counter.Counter
 }
 
-func newBucketShare(p *plan, seen, view *counter.Counter, now counter.Instant, share int64) *bucketShare {
+func newBucketShare(p *plan, o *outage, now counter.Instant) *bucketShare {
 	b := &bucketShare{}
 	for _, r := range p.rates {
 		if r.Algorithm != counter.TokenBucket {
 			continue
 		}
 		part := r
-		part.Units, part.Burst = r.Units/share, r.Capacity()/share
+		part.Units, part.Burst = r.Units/o.nodes, r.Capacity()/o.nodes
 		if part.Burst == 0 {
 			part.Units = 0 // a burst of 0 would mean Units
 		}
 		b.rates = append(b.rates, part)
-		one := []counter.Rate{part}
-		free := seen.AvailableOf(r, now)
-		own := free - view.AvailableOf(r, now)
-		b.state.Charge(one, part.Capacity()-free/share+own, now, now)
+		free := o.seen.AvailableOf(r, now)
+		own := free - o.view.AvailableOf(r, now)
+		spent := part.Capacity() - max(0, free-o.missed)/o.nodes + own
+		b.state.Charge([]counter.Rate{part}, spent, now, now)
 	}
 	return b
 }

@@ -84,9 +84,7 @@ func (l *Limiter) apply(c *cell, f *flight, g Grant) {
 	w.took = time.Since(f.started)
 	l.fleet.Store(int64(max(1, l.nodes())))
 	l.metrics.settled(f.x, g)
-	if c.mode(f.plan) == Delayed {
-		c.watchOthers(f.plan, g, l.cfg.SyncInterval)
-	}
+	c.watchOthers(f.plan, f.x, g, l.cfg.SyncInterval)
 	c.endSelfGrant(now)
 	w.flying, w.doubt, w.view, w.asking = nil, nil, nil, 0
 	if !l.healing(now) {

@@ -54,7 +54,7 @@ type work struct {
 	view       *counter.Counter
 	outage     *outage
 	demand     demand
-	others     float64 // units that the other nodes admit per sync interval (delayed)
+	others     float64 // units that the other nodes take per sync interval
 	held       bool    // an operator holds the counter; nothing is granted
 }
 
@@ -166,8 +166,7 @@ func (c *cell) retireAll(now counter.Instant) {
 }
 
 // retire ends a lease: charged units that nobody took are to be handed back,
-// uncharged ones that were taken are to be posted, both to where the lease ends:
-// held a little too long, never let go too soon. The lock is held.
+// uncharged ones that were taken are to be posted. The lock is held.
 func (c *cell) retire(ls *lease, now counter.Instant) {
 	if ls == nil {
 		return
@@ -179,7 +178,7 @@ func (c *cell) retire(ls *lease, now counter.Instant) {
 		w.giveBack(left, ls.charged)
 		return
 	}
-	ls.charged = ls.until
+	ls.charged = ls.dated
 	c.post(ls.granted-left, ls.charged, now)
 }
 

@@ -11,10 +11,10 @@ const (
 	maxBatch = 4096
 	// maxLease is the longest that any lease lives.
 	maxLease = time.Second
-	// worthwhile is how many units make a lease worth its exchange: where fewer
-	// are spent in the usual life it lives longer. Without it ten thousand
-	// accounts of a few calls a second each would need an exchange per call.
-	worthwhile = 256
+	// manyExchanges is how many exchanges a second a node may cost its store
+	// before all its leases live longer, in proportion. Without it ten thousand
+	// busy accounts would need a hundred thousand of them.
+	manyExchanges = 2000
 	// slowFactor makes a lease live as long as so many exchanges take, so that
 	// where exchanges are slow, or keep conflicting, fewer are needed.
 	slowFactor = 4
@@ -67,7 +67,7 @@ func (c *cell) compose(l *Limiter, now counter.Instant) *flight {
 	f.x = Exchange{Rates: p.rates, Returns: w.returns, Posts: w.posts, Needs: needs(f.batch)}
 	if mode == Leased {
 		rate := c.rate(p, f.x, now)
-		f.x.Life = w.life(p, rate)
+		f.x.Life = l.life(w, p)
 		if ahead {
 			f.x.Want = c.want(rate, f.x.Life)
 		}
@@ -154,19 +154,14 @@ func needs(batch []*waiter) []Need {
 	return list
 }
 
-// life is how long the next lease is to live, at a demand of rate units per
-// second.
-func (w *work) life(p *plan, rate float64) time.Duration {
+// life is how long the next lease of the cell is to live.
+func (l *Limiter) life(w *work, p *plan) time.Duration {
 	longest := maxLease
 	if p.slice > 0 {
 		longest = min(longest, p.slice)
 	}
-	life := slowFactor * w.took
-	if rate > 0 {
-		worth := min(worthwhile/rate, maxLease.Seconds())
-		life = max(life, time.Duration(worth*float64(time.Second)))
-	}
-	return max(p.life, min(life, longest))
+	stretched := p.life * time.Duration(max(1, l.pace.Load()/manyExchanges))
+	return max(p.life, min(longest, max(stretched, slowFactor*w.took)))
 }
 
 // rate is the cell's recent demand in units per second, with what the exchange

@@ -16,6 +16,7 @@ const closed = int64(-1)
 type lease struct {
 	until   counter.Instant // the last instant at which units may be taken
 	charged counter.Instant // what the units are charged to; 0: they are not charged
+	dated   counter.Instant // what units that were not charged are to be posted to
 	granted int64
 	low     int64 // at or below it, the cell asks for more
 	rest    int64 // what was available beyond the lease when it was granted

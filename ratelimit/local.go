@@ -58,10 +58,16 @@ func (c *cell) takeLocked(now counter.Instant, cost int64) verdict {
 	return verdict{outcome: taken, lease: ls, remaining: left + ls.rest, degraded: ls.degraded}
 }
 
-// selfGrant makes a lease of units that the node grants itself.
+// selfGrant makes a lease of units that the node grants itself. What is taken
+// from it is posted to where it ends: held a little too long, never let go too
+// soon. Fixed windows open with their first unit, and the lease is within one of
+// each, so where there are only those it is posted to where it begins.
 func (c *cell) selfGrant(view *counter.Counter, p *plan, now counter.Instant, units int64, degraded bool) *lease {
 	ls := newLease(units, view.LeaseEnd(p.rates, now, p.life), 0)
-	ls.low, ls.degraded = -1, degraded
+	ls.low, ls.degraded, ls.dated = -1, degraded, ls.until
+	if p.fixed && p.slice == 0 {
+		ls.dated = now
+	}
 	return ls
 }
 
@@ -100,19 +106,21 @@ func (c *cell) viewAt(p *plan, now counter.Instant) *counter.Counter {
 // interval still counts an interval later.
 const othersFade = 0.9
 
-// watchOthers notes what the other nodes admitted since the counter was last
-// seen, per sync interval. The lock is held; seen and flying are those of before
-// the grant.
-func (c *cell) watchOthers(p *plan, g Grant, sync time.Duration) {
+// watchOthers notes what the other nodes took since the counter was last seen,
+// per sync interval: what there is less than this node's own dealing explains.
+// The lock is held; seen is that of before the grant.
+func (c *cell) watchOthers(p *plan, x Exchange, g Grant, sync time.Duration) {
 	span := g.At.Sub(c.seenAt)
 	if !c.known || span <= 0 {
 		return
 	}
-	before := c.seen.Clone()
-	for _, post := range c.work.flying {
-		before.Post(p.rates, post.Units, post.At, g.At)
+	free := c.seen.Available(p.rates, g.At) - g.Units
+	for _, post := range x.Posts {
+		free -= post.Units
 	}
-	free := before.Available(p.rates, g.At)
+	for _, r := range x.Returns {
+		free += r.Units
+	}
 	others := max(0, free-g.State.Available(p.rates, g.At))
 	fresh := float64(others) * min(1, sync.Seconds()/span.Seconds())
 	if fresh < c.work.others && free <= min(c.work.expected(), aheadFrom) {

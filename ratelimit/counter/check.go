@@ -31,7 +31,11 @@ func (w Window) validate() error {
 	if !(Rate{Period: w.Period, Algorithm: w.Algorithm}).countable() {
 		return stateFault("period or algorithm is out of bounds")
 	}
-	if w.Opened < 0 || w.Part < 0 || w.Part >= int64(w.Period) {
+	most := int64(w.Period) - 1
+	if w.Algorithm == Fixed {
+		most = int64(w.Opened)
+	}
+	if w.Opened < 0 || w.Part < 0 || w.Part > most {
 		return stateFault("opened %d or part %d is out of bounds", w.Opened, w.Part)
 	}
 	switch w.Algorithm {
@@ -41,7 +45,7 @@ func (w Window) validate() error {
 		}
 		return w.validateSlots()
 	case Fixed:
-		if len(w.Slots) != 0 || w.Part != 0 || (w.Opened == 0) != (w.Owed == 0) {
+		if len(w.Slots) != 0 || (w.Opened == 0) != (w.Owed == 0) {
 			return stateFault("a fixed window is closed exactly when it owes nothing, and has no slots")
 		}
 	case TokenBucket:

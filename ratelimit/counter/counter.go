@@ -35,7 +35,10 @@ type Window struct {
 	// bucket has yet to drain.
 	Owed int64
 	// Part is the fraction of a unit that a token bucket owes beyond Owed, in
-	// Period-ths (nanoseconds of Period): 0 <= Part < Period.
+	// Period-ths (nanoseconds of Period): 0 <= Part < Period. Of a fixed window
+	// it is the instant at which the one before it closed, 0 if that is not
+	// known: what was admitted from there on belongs to this one, also when
+	// another node's charge opened it.
 	Part int64
 }
 

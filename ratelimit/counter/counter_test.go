@@ -206,7 +206,7 @@ func TestValidateRefusesWhatCannotBe(t *testing.T) {
 		"closed and owing":     {{Period: time.Minute, Algorithm: Fixed, Owed: 1}},
 		"open, owing nothing":  {{Period: time.Minute, Algorithm: Fixed, Opened: 1}},
 		"opened before time":   {{Period: time.Minute, Algorithm: Fixed, Opened: -1, Owed: 1}},
-		"part in fixed":        {{Period: time.Minute, Algorithm: Fixed, Opened: 1, Owed: 1, Part: 1}},
+		"opened before closed": {{Period: time.Minute, Algorithm: Fixed, Opened: 1, Owed: 1, Part: 2}},
 		"bucket below empty":   {{Period: time.Minute, Algorithm: TokenBucket, Opened: 1, Owed: -1}},
 		"bucket never":         {{Period: time.Minute, Algorithm: TokenBucket, Owed: 1}},
 		"bucket with slots":    {{Period: time.Minute, Algorithm: TokenBucket, Slots: []Slot{{1, 1}}}},

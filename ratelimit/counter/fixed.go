@@ -15,9 +15,17 @@ func (w Window) isOpen(at Instant) bool {
 // openAt is the window as a charge at now would find it.
 func (w Window) openAt(now Instant) Window {
 	if w.Opened == 0 || now >= w.closes() {
-		w.Opened, w.Owed = now, 0
+		w.Opened, w.Owed, w.Part = now, 0, w.before()
 	}
 	return w
+}
+
+// before is when the window closes, for the one that comes after it.
+func (w Window) before() int64 {
+	if w.Opened == 0 {
+		return 0
+	}
+	return int64(w.closes())
 }
 
 // usedFixed is what is counted at now. It is negative after a credit.
@@ -58,17 +66,24 @@ func (w *Window) refundFixed(n int64, until Instant) {
 // is kept all the same, so that a later post which fell into it opens none.
 func (w *Window) postFixed(n int64, at Instant) {
 	switch {
-	case w.isOpen(at):
+	case w.isOpen(at), w.Opened != 0 && at < w.Opened && w.reaches(at):
 		w.setFixed(addSat(w.Owed, n))
 	case w.Opened == 0 || at >= w.closes():
-		w.Opened = at
+		w.Opened, w.Part = at, w.before()
 		w.setFixed(n)
 	}
+}
+
+// reaches reports whether an admission before the window was opened belongs to
+// it: it was made after the window before had closed, and would have opened this
+// one less than a period earlier.
+func (w Window) reaches(at Instant) bool {
+	return int64(at) >= w.Part && w.Opened < Instant(addSat(int64(at), int64(w.Period)))
 }
 
 func (w *Window) setFixed(owed int64) {
 	w.Owed = owed
 	if owed == 0 {
-		w.Opened = 0
+		w.Opened, w.Part = 0, 0
 	}
 }

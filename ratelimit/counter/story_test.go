@@ -222,7 +222,7 @@ func TestFixedStories(t *testing.T) {
 			{16 * time.Second, post(3, 9*time.Second), 5, 5, now}, // into the old window
 			{16 * time.Second, post(2, 11*time.Second), 3, 5, 21 * time.Second},
 			{16 * time.Second, post(1, 12*time.Second), 2, 5, 21 * time.Second},
-			{16 * time.Second, post(4, 10*time.Second), 2, 5, 21 * time.Second}, // before it opened
+			{16 * time.Second, post(4, 10*time.Second), 0, 5, 21 * time.Second}, // after the old one closed
 			{40 * time.Second, post(2, 22*time.Second), 5, 5, now},              // opened and over
 		})
 	})
