@@ -18,9 +18,14 @@ import (
 // BenchmarkOwners is one hot counter of 10,000 per second that many nodes deal
 // with on three servers: each node asks every 20 ms for its share of 20,000
 // decisions per second, as a node with leases does. An operation is one
-// exchange of one node.
+// exchange of one node. With -short, which only shows that it runs, there are
+// few nodes.
 func BenchmarkOwners(b *testing.B) {
-	for _, nodes := range []int{3, 9, 30, 60} {
+	fleets := []int{3, 9, 30, 60}
+	if testing.Short() {
+		fleets = fleets[:1]
+	}
+	for _, nodes := range fleets {
 		for _, way := range []string{"owners", "straight"} {
 			b.Run(fmt.Sprintf("%s/%d", way, nodes), func(b *testing.B) { benchmarkOwners(b, nodes, way == "owners") })
 		}

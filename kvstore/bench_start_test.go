@@ -9,23 +9,31 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// startRecords is how many counters a used directory holds.
-const startRecords = 100_000
+// How many counters a used directory holds; few with -short, which only shows
+// that it runs.
+const (
+	startRecords      = 100_000
+	startRecordsShort = 1_000
+)
 
 // BenchmarkStart measures the time from Start to joined. Run it with
 // -benchtime=1x: each round starts everything anew.
 func BenchmarkStart(b *testing.B) {
+	records := startRecords
+	if testing.Short() {
+		records = startRecordsShort
+	}
 	b.Run("alone/empty", func(b *testing.B) {
 		startRounds(b, func() []Config { return []Config{testConfig(b)} }, 0)
 	})
 	b.Run("alone/counters", func(b *testing.B) {
-		startRounds(b, func() []Config { return []Config{testConfig(b)} }, startRecords)
+		startRounds(b, func() []Config { return []Config{testConfig(b)} }, records)
 	})
 	b.Run("three/empty", func(b *testing.B) {
 		startRounds(b, func() []Config { return memberConfigs(b) }, 0)
 	})
 	b.Run("three/counters", func(b *testing.B) {
-		startRounds(b, func() []Config { return memberConfigs(b) }, startRecords)
+		startRounds(b, func() []Config { return memberConfigs(b) }, records)
 	})
 }
 
