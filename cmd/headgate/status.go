@@ -52,7 +52,7 @@ func tableOfStatus(w io.Writer, s admin.Status) {
 	blank(w)
 	output.Row(w, "BUCKET", "LEADER", "RECORDS", "BYTES", "REPLICA", "STATE")
 	for _, b := range s.Buckets {
-		rowsOfBucket(w, b)
+		rowsOfBucket(w, b, s.Counters != nil)
 	}
 }
 
@@ -64,7 +64,13 @@ func phaseOf(n admin.Node) string {
 	return "silent for " + seconds(n.Silent)
 }
 
-func rowsOfBucket(w io.Writer, b admin.Bucket) {
+// rowsOfBucket shows what the store told of a bucket. When it did not tell all,
+// a bucket without a leader may be one of which it told nothing.
+func rowsOfBucket(w io.Writer, b admin.Bucket, toldAll bool) {
+	if !toldAll && b.Leader == "" && len(b.Replicas) == 0 {
+		output.Row(w, b.Name, "-", "-", "-", "-", unasked)
+		return
+	}
 	head := []any{b.Name, orDash(b.Leader), b.Records, b.Bytes}
 	if len(b.Replicas) == 0 {
 		output.Row(w, append(head, "-", "-")...)
@@ -87,9 +93,12 @@ func replicaState(r admin.Replica) string {
 	}
 }
 
+// unasked stands for what only the store could tell.
+const unasked = "unknown: the store cannot be asked"
+
 func counted(n *int64) string {
 	if n == nil {
-		return "unknown: the store cannot be asked"
+		return unasked
 	}
 	return fmt.Sprint(*n)
 }
