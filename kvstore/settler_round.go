@@ -143,14 +143,21 @@ func (r *round) decide() decision {
 		counter:  r.mem.record.counter,
 		journal:  r.mem.record.journal.clone(),
 		outcomes: make([]outcome, len(r.callers)),
-		at:       r.settler.clock.Now(),
 	}
+	// What is let go is let go by the latest that our clock may be ahead, and
+	// what is charged is charged as late as it may be behind: another node's
+	// clock differs from ours, and neither may free what the other counts.
 	doubt := 2 * r.settler.clock.Error()
+	d.at = r.settler.clock.Now().Add(-doubt / 2)
 	for i, c := range r.callers {
 		d.outcomes[i] = d.settle(c, doubt)
 	}
 	return d
 }
+
+// clockDoubt is from which doubt of the clocks on it makes a difference to an
+// exchange that leases nothing: less is within what slices round off.
+const clockDoubt = 2 * time.Millisecond
 
 // settle adds one exchange to a decision. doubt bounds how far the clocks of
 // two nodes differ.
@@ -162,7 +169,11 @@ func (d *decision) settle(c *caller, doubt time.Duration) outcome {
 	case cannotTell:
 		return outcome{err: fmt.Errorf("exchange: %w", ratelimit.ErrForgotten)}
 	}
-	next, g, changed := ratelimit.Settle(d.counter, c.x, d.at)
+	x := c.x
+	if x.Life > 0 || doubt > clockDoubt {
+		x.Life = max(x.Life, doubt)
+	}
+	next, g, changed := ratelimit.Settle(d.counter, x, d.at)
 	if !changed {
 		return outcome{grant: g}
 	}
