@@ -126,7 +126,12 @@ func (s *Source) Ask(ctx context.Context, id, version string) (p *ratelimit.Poli
 		return s.give(a)
 	}
 	select {
-	case <-e.single.run(s.tasks, func(ctx context.Context) { s.ask(ctx, e) }):
+	case <-e.single.run(s.tasks, func(ctx context.Context) {
+		// The question before this one may have been answered since.
+		if a := e.answer.Load(); a == nil || !time.Now().Before(a.until) {
+			s.ask(ctx, e)
+		}
+	}):
 	case <-ctx.Done():
 	}
 	return s.give(e.answer.Load())
