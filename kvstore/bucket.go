@@ -147,7 +147,7 @@ func writeFault(err error) error {
 		if api.ErrorCode == codeWrongSequence || api.ErrorCode == codeWrongSequenceConstant {
 			return errConflict
 		}
-		return ratelimit.ErrUnavailable // refused before it was stored
+		return errDoubt // refused, and the store does not promise that it was not stored
 	case errors.Is(err, jetstream.ErrNoStreamResponse),
 		errors.Is(err, nats.ErrReconnectBufExceeded),
 		errors.Is(err, nats.ErrConnectionDraining),
