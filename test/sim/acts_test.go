@@ -92,8 +92,10 @@ func (w *world) perform(a act) {
 	case crash:
 		n.crash()
 	case restart:
-		n.stop()
-		n.start()
+		w.calls.Go(func() { // it takes a while, and the world goes on
+			n.stop()
+			n.start()
+		})
 	case start:
 		n.start()
 	case outage:

@@ -40,6 +40,7 @@ type life struct {
 	id      int
 	node    *node
 	limiter *ratelimit.Limiter
+	calls   sync.WaitGroup
 	dead    atomic.Bool // crashed: nothing leaves it any more
 	lost    bool        // crashed, or stopped with something unsettled
 }
@@ -57,20 +58,28 @@ func (n *node) start() {
 	if n.life != nil {
 		return
 	}
-	lf := &life{id: len(n.w.lives), node: n}
-	n.w.lives = append(n.w.lives, lf)
+	lf := n.w.newLife(n)
 	cfg := n.w.sc.config
 	cfg.Node = n.name
 	nodes := n.w.sc.nodes
 	l, err := ratelimit.New(lf, n.clock, &n.w.finder, n.w.keys, cfg, ratelimit.WithNodes(func() int { return nodes }))
 	if err != nil {
-		n.w.t.Fatalf("seed %d: %v", n.w.sc.seed, err)
+		panic(err) // the simulation's own configuration
 	}
 	if err := l.Start(context.Background()); err != nil {
-		n.w.t.Fatalf("seed %d: start: %v", n.w.sc.seed, err)
+		panic(err) // it is started once
 	}
 	lf.limiter = l
 	n.life = lf
+}
+
+// newLife numbers a life.
+func (w *world) newLife(n *node) *life {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	lf := &life{id: len(w.lives), node: n}
+	w.lives = append(w.lives, lf)
+	return lf
 }
 
 // down takes the node's limiter out of traffic.
@@ -96,12 +105,13 @@ func (n *node) crash() {
 // stopBound is what a node gets to settle in.
 const stopBound = 5 * time.Second
 
-// stop ends a life in good order.
+// stop ends a life in good order: its front doors are closed first.
 func (n *node) stop() {
 	lf := n.down()
 	if lf == nil {
 		return
 	}
+	lf.calls.Wait()
 	ctx, cancel := context.WithTimeout(context.Background(), stopBound)
 	defer cancel()
 	err := lf.limiter.Stop(ctx)

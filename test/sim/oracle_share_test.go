@@ -3,8 +3,6 @@ package sim
 import (
 	"slices"
 
-	"time"
-
 	"github.com/headgate-io/headgate/ratelimit"
 	"github.com/headgate-io/headgate/ratelimit/counter"
 )
@@ -24,26 +22,29 @@ func (w *world) checkShare(b *book, r rule, entries []entry) {
 			continue
 		}
 		own, most := w.share(b, r, entries[:i+1], w.remembered(b, e, e.to))
-		if own <= most {
-			continue
-		}
-		// What the node granted itself before the answer came lives a little
-		// longer, and when the store is back it goes by what it knew before until
-		// the others have posted.
-		cfg := w.sc.config
-		lease := cfg.LeaseLife + 1
-		healing := lease + cfg.ProbeInterval + 2*cfg.Attempt + cfg.SyncInterval
-		within := false
-		for _, late := range []time.Duration{lease, healing} {
-			own, most = w.share(b, r, entries[:i+1], w.remembered(b, e, e.to.Add(-late)))
-			within = within || own <= most
-		}
-		if !within {
+		if own > most && !w.sharedBefore(b, r, entries[:i+1]) {
 			w.fault("%s: %s admitted %d by itself until %v, its share of %v is %d",
 				b.key, e.life.node.name, own, w.since(e.to), e.rate, most)
 			return
 		}
 	}
+}
+
+// sharedBefore reports whether what the node of the last entry admitted by
+// itself is within its share of an answer a while ago. What it granted itself
+// before an answer came lives a little longer, and as long as the store keeps
+// coming and going a node goes by what it saw before.
+func (w *world) sharedBefore(b *book, r rule, entries []entry) bool {
+	e := entries[len(entries)-1]
+	before := e.to - 1
+	for n := b.lastNews(e.life, before); n != nil; n = b.lastNews(e.life, before) {
+		if own, most := w.share(b, r, entries, w.remembered(b, e, before)); own <= most {
+			return true
+		}
+		before = n.got - 1
+	}
+	own, most := w.share(b, r, entries, w.remembered(b, e, before))
+	return own <= most
 }
 
 // share is what the node of the last entry admitted by itself after its news,

@@ -158,7 +158,7 @@ func (w *world) checkBucket(b *book, r rule, entries []entry, extra func(e entry
 		_, burst := w.limits(b, e, grace)
 		bound := float64(burst) + perNano*float64(2*b.longest+4*w.sc.clockOff) + 1e-6
 		if extra != nil {
-			bound += float64(extra(e, busy))
+			bound += float64(extra(e, busy)) + perNano*float64(w.sc.config.LeaseLife)
 		}
 		if level > bound {
 			w.fault("%s: %d per %v, burst %d: %.3f above empty at %v, the bound is %.3f",

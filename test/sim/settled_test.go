@@ -29,7 +29,8 @@ func (w *world) settleBound() time.Duration {
 const longestLease = time.Second
 
 // checkSettled waits until nobody owes anything, which must not take long, and
-// no lease is left, which may take a lease's life; then it audits the store.
+// no lease is left, which may take a lease's life; then it audits the store: at
+// once for what must be there, and for what must not when all doubt is gone.
 func (w *world) checkSettled() {
 	const step = 5 * time.Millisecond
 	begin := time.Now()
@@ -50,7 +51,13 @@ func (w *world) checkSettled() {
 			break
 		}
 	}
+	w.closed = w.sc.calm
 	w.audit()
+	if !w.closed {
+		time.Sleep(w.settleBound()) // what was in doubt is asked about
+		w.closed = true
+		w.audit()
+	}
 }
 
 // owed is what all living nodes have yet to settle.

@@ -45,8 +45,8 @@ func runSeed(t *testing.T, seed uint64) {
 func playSeed(t *testing.T, seed uint64, tm tamper) *world {
 	t.Helper()
 	var w *world
-	synctest.Test(t, func(t *testing.T) {
-		w = newWorld(t, newScenario(seed))
+	synctest.Test(t, func(*testing.T) {
+		w = newWorld(newScenario(seed))
 		w.tamper = tm
 		w.run()
 	})

@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
-	"testing"
 	"time"
 
 	"github.com/headgate-io/headgate/ratelimit"
@@ -17,22 +16,22 @@ import (
 
 // world is one scenario under way. It lives in one bubble of virtual time.
 type world struct {
-	t        *testing.T
 	sc       scenario
 	truth    *storetest.Clock
 	mem      *storetest.Memory
 	keys     *ratelimit.Keyring
 	finder   finder
 	nodes    []*node
-	lives    []*life // appended to by the acts alone
-	revision []int   // of each function
+	revision []int // of each function
 	ledger   *ledger
 	calls    sync.WaitGroup
 	healed   atomic.Bool // the network is perfect from now on
 	tamper   tamper      // for the tests of the simulation itself
+	closed   bool        // the books: nothing is in doubt any more
 
 	mu     sync.Mutex
 	faults []string
+	lives  []*life // of all nodes, in the order of their starts
 }
 
 // maxFaults bounds what one seed reports.
@@ -47,9 +46,9 @@ func (w *world) fault(format string, args ...any) {
 	}
 }
 
-func newWorld(t *testing.T, sc scenario) *world {
+func newWorld(sc scenario) *world {
 	w := &world{
-		t: t, sc: sc, truth: storetest.NewClock(), keys: ratelimit.NewKeyring(),
+		sc: sc, truth: storetest.NewClock(), keys: ratelimit.NewKeyring(),
 		revision: make([]int, len(sc.functions)),
 	}
 	w.ledger = newLedger(w)
@@ -121,7 +120,11 @@ func (w *world) live() {
 			continue // the invocation finds another platform
 		}
 		for range a.count {
-			w.calls.Go(func() { w.call(lf, a) })
+			lf.calls.Add(1)
+			w.calls.Go(func() {
+				defer lf.calls.Done()
+				w.call(lf, a)
+			})
 		}
 	}
 	<-acts
