@@ -21,7 +21,11 @@ func (w *world) checkShare(b *book, r rule, entries []entry) {
 		if !e.degraded || others(e.policy) || slices.ContainsFunc(w.inForce(b.function, e.from.Add(-w.longestWait()), e.to), others) {
 			continue
 		}
-		own, most := w.share(b, r, entries[:i+1], w.remembered(b, e, e.to))
+		seen := w.remembered(b, e, e.to)
+		if r.algorithm == counter.TokenBucket && len(w.inForce(b.function, seen.asked, e.to)) > 1 {
+			continue // another policy, another bucket
+		}
+		own, most := w.share(b, r, entries[:i+1], seen)
 		if own > most && !w.sharedBefore(b, r, entries[:i+1]) {
 			w.fault("%s: %s admitted %d by itself until %v, its share of %v is %d",
 				b.key, e.life.node.name, own, w.since(e.to), e.rate, most)
