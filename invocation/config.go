@@ -36,8 +36,8 @@ func DefaultConfig() Config {
 	return Config{
 		GRPCListen:   "127.0.0.1:7777",
 		HTTPListen:   "127.0.0.1:7778",
-		ReadTimeout:  5 * time.Second,
-		WriteTimeout: 10 * time.Second,
+		ReadTimeout:  15 * time.Second,
+		WriteTimeout: 30 * time.Second,
 		IdleTimeout:  2 * time.Minute,
 		Keepalive:    30 * time.Second,
 		MaxStreams:   1000,

@@ -54,6 +54,9 @@ type sample struct {
 	stamp       counter.Instant
 }
 
+// trip is how long the store's answer took.
+func (s sample) trip() time.Duration { return s.heard - s.sent }
+
 // observation is what became of a sample.
 type observation uint8
 

@@ -30,23 +30,22 @@ func (n *nodes) join(ctx context.Context) error {
 	return nil
 }
 
-// Bounds of the first look at the store's clock: a store that is busy with a
-// restart answers slowly, and how slowly is how uncertain the clock is.
-const (
-	goodSample = 10 * time.Millisecond // from sending a heartbeat to its answer
-	maxSamples = 5
-)
+// goodSample is from sending a heartbeat to its answer; what took longer is
+// measured again as long as that helps. A store that is busy with a restart
+// answers slowly, and how slowly is how uncertain the clock is.
+const goodSample = 10 * time.Millisecond
 
-// measureWell measures until a heartbeat was answered quickly, a few times at
-// most, and returns the quickest.
+// measureWell measures until a heartbeat was answered quickly, or no longer half
+// as quickly as the one before, and returns the quickest.
 func (n *nodes) measureWell(ctx context.Context) (sample, error) {
 	best, err := n.measure(ctx)
-	for i := 1; i < maxSamples && err == nil && best.heard-best.sent > goodSample; i++ {
+	for better := true; better && err == nil && best.trip() > goodSample; {
 		s, err := n.measure(ctx)
 		if err != nil {
 			break // the first one did come
 		}
-		if s.heard-s.sent < best.heard-best.sent {
+		better = s.trip() < best.trip()/2
+		if s.trip() < best.trip() {
 			best = s
 		}
 	}

@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -50,7 +51,10 @@ func (p *prober) probe(ctx context.Context, bound time.Duration, asking *sync.Wa
 	select {
 	case <-done:
 	case <-ctx.Done():
-		p.late(bound)
+		// A node that stops asks no more; that says nothing of who was asked.
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			p.late(bound)
+		}
 	}
 }
 
