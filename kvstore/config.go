@@ -46,8 +46,11 @@ type Config struct {
 	// NodeTTL is how long a silent node counts as alive; at least twice the
 	// HeartbeatInterval. Default 5 s.
 	NodeTTL time.Duration
-	// AttemptTimeout bounds one attempt of an exchange; after it the outcome
-	// of that attempt is unknown. Default 100 ms; 10 ms to 10 s.
+	// AttemptTimeout bounds one request to the store; after it the outcome of
+	// that request is unknown, and is asked about while somebody waits for the
+	// exchange. It should be half of how long a caller waits, or less: then a
+	// request that is lost with a leader is not the end of the exchange.
+	// Default 50 ms; 10 ms to 10 s.
 	AttemptTimeout time.Duration
 
 	// Secret keys the hash of subjects; all nodes need the same one, at least
@@ -110,7 +113,7 @@ func DefaultConfig() Config {
 		Cluster:           Cluster{Name: "headgate"},
 		HeartbeatInterval: time.Second,
 		NodeTTL:           5 * time.Second,
-		AttemptTimeout:    100 * time.Millisecond,
+		AttemptTimeout:    50 * time.Millisecond,
 	}
 }
 

@@ -293,3 +293,15 @@ func TestKeys(t *testing.T) {
 		}
 	}
 }
+
+// A request to the store takes no more than half of what an invocation waits for
+// it, so that a lost one leaves time for another.
+func TestConfig_requestTimeout(t *testing.T) {
+	t.Parallel()
+	for attempt, want := range map[string]time.Duration{"100ms": 50 * time.Millisecond, "1s": 500 * time.Millisecond, "12ms": 10 * time.Millisecond} {
+		cfg, err := Load(Sources{Environ: []string{"HEADGATE_LIMITER_ATTEMPT=" + attempt}})
+		if got := cfg.StoreConfig().AttemptTimeout; err != nil || got != want {
+			t.Errorf("limiter.attempt %s: requests take %v, %v; want %v", attempt, got, err, want)
+		}
+	}
+}

@@ -1,6 +1,8 @@
 package config
 
 import (
+	"time"
+
 	"github.com/headgate-io/headgate/invocation"
 	"github.com/headgate-io/headgate/kvstore"
 	"github.com/headgate-io/headgate/lifecycle"
@@ -24,9 +26,16 @@ func (c Config) StoreConfig() kvstore.Config {
 		User: c.Cluster.User, Password: c.Cluster.Password, TLS: kvstore.TLS(c.Cluster.TLS),
 		Insecure: c.Insecure,
 	}
-	s.AttemptTimeout = c.Limiter.Attempt
+	s.AttemptTimeout = c.requestTimeout()
 	s.Secret = c.Hash.Secret
 	return s
+}
+
+// requestTimeout bounds one request to the store. Whoever waits for an exchange
+// waits for as long as two: a request that a leaving leader lost is then not the
+// end of it. What limiter.attempt must be is the limiter's to say.
+func (c Config) requestTimeout() time.Duration {
+	return min(max(c.Limiter.Attempt/2, 10*time.Millisecond), 10*time.Second)
 }
 
 // LimiterConfig is the part of package ratelimit.
