@@ -51,6 +51,17 @@ func (n *node) current() *life {
 	return n.life
 }
 
+// enter is the life that count calls go to, which then waits for them before it
+// ends in good order; nil while the node is down.
+func (n *node) enter(count int) *life {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.life != nil {
+		n.life.calls.Add(count)
+	}
+	return n.life
+}
+
 // start brings the node up, if it is down.
 func (n *node) start() {
 	n.mu.Lock()

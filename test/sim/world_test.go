@@ -115,12 +115,11 @@ func (w *world) live() {
 	for i := range w.sc.arrivals {
 		a := &w.sc.arrivals[i]
 		time.Sleep(a.at - time.Since(begin))
-		lf := w.nodes[a.node].current()
+		lf := w.nodes[a.node].enter(int(a.count))
 		if lf == nil {
 			continue // the invocation finds another platform
 		}
 		for range a.count {
-			lf.calls.Add(1)
 			w.calls.Go(func() {
 				defer lf.calls.Done()
 				w.call(lf, a)
