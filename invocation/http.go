@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 )
 
 // HTTPServer serves a handler on [Config.HTTPListen]. Use [NewHTTPServer].
@@ -16,6 +17,7 @@ type HTTPServer struct {
 	listen string
 	server *http.Server
 	logger *slog.Logger
+	leaves atomic.Bool // each answer is the last on its connection
 
 	mu       sync.Mutex
 	listener net.Listener
@@ -29,19 +31,35 @@ func NewHTTPServer(cfg Config, handler http.Handler, opts ...Option) (*HTTPServe
 		return nil, fmt.Errorf("invocation: config: %w", err)
 	}
 	o := collect(opts)
-	return &HTTPServer{
-		listen: cfg.HTTPListen,
-		logger: o.logger,
-		server: &http.Server{
-			Handler:           handler,
-			ReadHeaderTimeout: cfg.ReadTimeout,
-			ReadTimeout:       cfg.ReadTimeout,
-			WriteTimeout:      cfg.WriteTimeout,
-			IdleTimeout:       cfg.IdleTimeout,
-			MaxHeaderBytes:    MaxBodyBytes,
-			ErrorLog:          slog.NewLogLogger(o.logger.Handler(), slog.LevelDebug),
-		},
-	}, nil
+	s := &HTTPServer{listen: cfg.HTTPListen, logger: o.logger}
+	s.server = &http.Server{
+		Handler:           s.parting(handler),
+		ReadHeaderTimeout: cfg.ReadTimeout,
+		ReadTimeout:       cfg.ReadTimeout,
+		WriteTimeout:      cfg.WriteTimeout,
+		IdleTimeout:       cfg.IdleTimeout,
+		MaxHeaderBytes:    MaxBodyBytes,
+		ErrorLog:          slog.NewLogLogger(o.logger.Handler(), slog.LevelDebug),
+	}
+	return s, nil
+}
+
+// SetServing says whether callers should come to this server: while they should
+// not, it answers as ever, but for the last time on each connection. Callers
+// then connect elsewhere before the server stops, instead of finding their
+// connection closed as they ask. They should, until it is called.
+func (s *HTTPServer) SetServing(serving bool) { s.leaves.Store(!serving) }
+
+// parting closes connections with an answer on them. [http.Server] can do so
+// itself, but then closes idle connections too, and who asks on one just then
+// gets no answer.
+func (s *HTTPServer) parting(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.leaves.Load() {
+			w.Header().Set("Connection", "close")
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // Start listens and serves behind the call; without an address it does nothing.

@@ -14,8 +14,8 @@ import (
 // [*http.ServeMux] that the HTTP front door serves, over a
 // [*ratelimit.Limiter]. It takes a [Config], a logger and a registerer where
 // the application supplies them. The front doors open and close with the
-// application. The gate opens, and gRPC health says that it serves, when a
-// lifecycle says that the node is ready.
+// application. The gate opens, gRPC health says that it serves, and HTTP keeps
+// connections when a lifecycle says that the node is ready.
 var Module = fx.Module("invocation",
 	fx.Provide(
 		func(l *ratelimit.Limiter) Decider { return l },
@@ -70,11 +70,12 @@ func hook(lc fx.Lifecycle, d *Doors) { lc.Append(fx.Hook{OnStart: d.Start, OnSto
 
 // onReady runs before a state shows, so that the gate is open when the node says
 // that it is ready.
-func onReady(g *Gate, rpc *GRPCServer) func(ready bool) {
+func onReady(g *Gate, rpc *GRPCServer, web *HTTPServer) func(ready bool) {
 	return func(ready bool) {
 		if ready {
 			g.Open()
 		}
 		rpc.SetServing(ready)
+		web.SetServing(ready)
 	}
 }
