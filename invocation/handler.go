@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/headgate-io/headgate/invocation/internal/reply"
 	"github.com/headgate-io/headgate/ratelimit"
 )
 
@@ -86,7 +87,7 @@ func (h *handler) answer(
 ) {
 	standings := h.gate.Standings(r.Context(), inv)
 	setHeaders(w.Header(), d, standings)
-	writeJSON(w, status, answerOf(d, standings))
+	reply.JSON(w, status, answerOf(d, standings))
 }
 
 // bodyProblem translates what readInvocation returned.

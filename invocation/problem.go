@@ -2,10 +2,10 @@ package invocation
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 
+	"github.com/headgate-io/headgate/invocation/internal/reply"
 	"github.com/headgate-io/headgate/ratelimit"
 )
 
@@ -55,21 +55,7 @@ func (p Problem) write(w http.ResponseWriter) {
 	if p.status == http.StatusServiceUnavailable {
 		w.Header().Set(headerRetryAfter, "1")
 	}
-	writeJSON(w, p.status, struct {
+	reply.JSON(w, p.status, struct {
 		Error Problem `json:"error"`
 	}{p})
-}
-
-// writeJSON sends body in one piece. A body of ours always encodes, and a
-// caller that is gone does not need an answer, so there is no error to handle.
-func writeJSON(w http.ResponseWriter, status int, body any) {
-	data, err := json.Marshal(body)
-	if err != nil {
-		status, data = http.StatusInternalServerError, []byte(`{"error":{"code":"internal","message":"internal error"}}`)
-	}
-	h := w.Header()
-	h.Set("Content-Type", "application/json")
-	h.Set("Cache-Control", "no-store")
-	w.WriteHeader(status)
-	_, _ = w.Write(append(data, '\n'))
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 
+	"github.com/headgate-io/headgate/invocation/internal/reply"
 	"github.com/headgate-io/headgate/ratelimit"
 	"github.com/headgate-io/headgate/ratelimit/counter"
 )
@@ -53,7 +54,7 @@ func (h *handler) listCounters(w http.ResponseWriter, r *http.Request) error {
 			}
 			answer.Counters = append(answer.Counters, entry)
 		}
-		writeJSON(w, http.StatusOK, answer)
+		reply.JSON(w, http.StatusOK, answer)
 		return nil
 	}
 	pattern, err := q.pattern(h.parts.Keys)
@@ -72,7 +73,7 @@ func (h *handler) listCounters(w http.ResponseWriter, r *http.Request) error {
 		}
 		answer.Counters = append(answer.Counters, entry)
 	}
-	writeJSON(w, http.StatusOK, answer)
+	reply.JSON(w, http.StatusOK, answer)
 	return nil
 }
 
@@ -115,7 +116,7 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request, key ratelimit.K
 	for _, l := range leases.Held {
 		detail.Leases = append(detail.Leases, leaseEntry{Node: l.Node, Units: l.Units, Until: seconds(l.Until)})
 	}
-	writeJSON(w, http.StatusOK, detail)
+	reply.JSON(w, http.StatusOK, detail)
 	return nil
 }
 

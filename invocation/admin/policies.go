@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/headgate-io/headgate/invocation/internal/reply"
 	"github.com/headgate-io/headgate/ratelimit"
 	"github.com/headgate-io/headgate/ratelimit/policy"
 )
@@ -79,7 +80,7 @@ func (h *handler) listPolicies(w http.ResponseWriter, r *http.Request) error {
 		}
 		entries = append(entries, entry)
 	}
-	writeJSON(w, http.StatusOK, struct {
+	reply.JSON(w, http.StatusOK, struct {
 		Policies []policyEntry `json:"policies"`
 	}{entries})
 	return nil
@@ -105,7 +106,7 @@ func (h *handler) getPolicy(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, entry)
+	reply.JSON(w, http.StatusOK, entry)
 	return nil
 }
 

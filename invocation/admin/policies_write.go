@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/headgate-io/headgate/invocation/internal/reply"
 	"github.com/headgate-io/headgate/ratelimit"
 	"github.com/headgate-io/headgate/ratelimit/policy"
 )
@@ -68,7 +69,7 @@ func (h *handler) putPolicy(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	writeJSON(w, http.StatusOK, c)
+	reply.JSON(w, http.StatusOK, c)
 	return nil
 }
 
@@ -201,6 +202,6 @@ func (h *handler) validatePolicies(w http.ResponseWriter, r *http.Request) error
 	for _, p := range policies {
 		v.Policies = append(v.Policies, policyScope{p.Function, p.Version})
 	}
-	writeJSON(w, http.StatusOK, v)
+	reply.JSON(w, http.StatusOK, v)
 	return nil
 }

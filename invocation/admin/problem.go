@@ -2,12 +2,12 @@ package admin
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
 
+	"github.com/headgate-io/headgate/invocation/internal/reply"
 	"github.com/headgate-io/headgate/ratelimit"
 	"github.com/headgate-io/headgate/ratelimit/policy"
 )
@@ -100,7 +100,7 @@ func conflictProblem(current uint64) *problem {
 }
 
 func (p *problem) write(w http.ResponseWriter) {
-	writeJSON(w, p.status, struct {
+	reply.JSON(w, p.status, struct {
 		Error *problem `json:"error"`
 	}{p})
 }
@@ -119,18 +119,4 @@ func faultsOf(err error) []fault {
 		faults = append(faults, fault{Path: f.Path, Value: f.Value, Reason: f.Reason, Line: f.Line})
 	}
 	return faults
-}
-
-// writeJSON sends body in one piece. Bodies of this package always encode, and
-// a caller that is gone does not need an answer, so there is no error to handle.
-func writeJSON(w http.ResponseWriter, status int, body any) {
-	data, err := json.Marshal(body)
-	if err != nil {
-		status, data = http.StatusInternalServerError, []byte(`{"error":{"code":"internal","message":"internal error"}}`)
-	}
-	h := w.Header()
-	h.Set("Content-Type", "application/json")
-	h.Set("Cache-Control", "no-store")
-	w.WriteHeader(status)
-	_, _ = w.Write(append(data, '\n'))
 }

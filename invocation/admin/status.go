@@ -1,6 +1,10 @@
 package admin
 
-import "net/http"
+import (
+	"net/http"
+
+	"github.com/headgate-io/headgate/invocation/internal/reply"
+)
 
 // Status is how a node and those it knows are doing.
 type Status struct {
@@ -57,7 +61,7 @@ func (h *handler) status(w http.ResponseWriter, r *http.Request) error {
 	for i := range s.Buckets {
 		s.Buckets[i].Replicas = list(s.Buckets[i].Replicas)
 	}
-	writeJSON(w, http.StatusOK, s)
+	reply.JSON(w, http.StatusOK, s)
 	return nil
 }
 
