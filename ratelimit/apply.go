@@ -156,6 +156,7 @@ func (c *cell) keep(l *Limiter, f *flight, g Grant, units int64, now counter.Ins
 		return
 	}
 	ls := newLease(units, until, g.Until)
+	ls.low = lowMark(units, until.Sub(now), w.took)
 	ls.rest = c.seen.Available(f.plan.rates, now)
 	if cur := c.lease.Load(); cur.live(now) && cur.units() > 0 {
 		c.retire(w.next, now)

@@ -104,6 +104,7 @@ func (c *cell) send(l *Limiter, f *flight) {
 	f.x.Node, f.x.Serial = l.cfg.Node, l.serial.Add(1)
 	f.issued = l.clock.Now().Add(-l.clock.Error())
 	f.started = time.Now()
+	l.pace.note(f.issued)
 	w.flying, w.posts, w.returns = w.posts, nil, nil
 	w.refresh, w.ahead = false, false
 	w.asking = cost(f.x.Needs)
@@ -160,7 +161,7 @@ func (l *Limiter) life(w *work, p *plan) time.Duration {
 	if p.slice > 0 {
 		longest = min(longest, p.slice)
 	}
-	stretched := p.life * time.Duration(max(1, l.pace.Load()/manyExchanges))
+	stretched := p.life * time.Duration(max(1, l.pace.perSecond.Load()/manyExchanges))
 	return max(p.life, min(longest, max(stretched, slowFactor*w.took)))
 }
 

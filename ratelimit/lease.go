@@ -2,6 +2,7 @@ package ratelimit
 
 import (
 	"sync/atomic"
+	"time"
 
 	"github.com/headgate-io/headgate/ratelimit/counter"
 )
@@ -28,9 +29,20 @@ type lease struct {
 }
 
 func newLease(units int64, until, charged counter.Instant) *lease {
-	ls := &lease{until: until, charged: charged, granted: units, low: units / 2}
+	ls := &lease{until: until, charged: charged, granted: units}
 	ls.left.Store(units)
 	return ls
+}
+
+// latestAsk is the least part of a lease at which a cell asks for more.
+const latestAsk = 1.0 / 8
+
+// lowMark is how many of a lease's units are left when its cell asks for more:
+// as many as last until the answer is here, if exchanges take as long as the
+// last one did, and some to spare.
+func lowMark(units int64, life, took time.Duration) int64 {
+	part := slowFactor * took.Seconds() / life.Seconds()
+	return int64(float64(units) * min(1.0/2, max(latestAsk, part)))
 }
 
 // take takes n units and returns what is left; it takes nothing when fewer

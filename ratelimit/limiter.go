@@ -40,8 +40,7 @@ type Limiter struct {
 	failed   atomic.Pointer[cell] // the last cell whose exchange failed
 	dispatch dispatcher
 	serial   atomic.Uint64
-	paced    uint64       // the serial at the last tick; the loop's own
-	pace     atomic.Int64 // exchanges a second, lately
+	pace     pace         // of exchanges
 	fleet    atomic.Int64 // the nodes known when the store last answered
 	ticked   atomic.Int64 // the instant of the last tick; 0 before the first
 	resumed  atomic.Int64 // the instant at which the node last came out of a standstill
@@ -80,8 +79,7 @@ func New(store Store, clock Clock, finder Finder, keys *Keyring, cfg Config, opt
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	l.metrics = newMetrics(l.registerer, l)
 	// Serials of one node must not repeat, across restarts too.
-	l.paced = rand.Uint64() >> 1
-	l.serial.Store(l.paced)
+	l.serial.Store(rand.Uint64() >> 1)
 	l.epoch.Store(1)
 	l.dispatch.max = cfg.MaxInFlight
 	l.dispatch.run = func(c *cell) {

@@ -72,18 +72,6 @@ func (l *Limiter) watchStandstill() {
 	if last != 0 && now.Sub(last) > standstill+l.cfg.SyncInterval {
 		l.resumed.Store(int64(now))
 	}
-	l.watchPace(now.Sub(last))
-}
-
-// watchPace notes how many exchanges a second the node makes, smoothed over a
-// few ticks.
-func (l *Limiter) watchPace(span time.Duration) {
-	serial := l.serial.Load()
-	made := float64(serial - l.paced)
-	l.paced = serial
-	if span > 0 {
-		l.pace.Store(int64((float64(l.pace.Load()) + made/span.Seconds()) / 2))
-	}
 }
 
 // visit ends leases that are over or that nobody uses, has what is owed settled
