@@ -11,7 +11,6 @@ import (
 // Case 6: every round trip to the store takes long. The node is ready soon, or
 // says that it is not and stays; it never goes down.
 func TestCase06SlowStore(t *testing.T) {
-	t.Parallel()
 	const soon = 5 * time.Second
 	for _, roundTrip := range []time.Duration{50 * time.Millisecond, 200 * time.Millisecond} {
 		t.Run(roundTrip.String(), func(t *testing.T) {
@@ -89,7 +88,6 @@ func TestCase07NodeBeforeItsStore(t *testing.T) {
 
 // Case 8: the store goes away under a node whose policies deny without it.
 func TestCase08DenyingNodeIsNotReadyWithoutItsStore(t *testing.T) {
-	t.Parallel()
 	const out, back = 5 * time.Second, 2 * time.Second
 	policy := cluster.Policy{Rates: "10-H", OnStoreFailure: "deny"}
 	c := cluster.Start(t, cluster.Options{

@@ -8,10 +8,9 @@ import (
 )
 
 // The whole store stands still for 4 s and comes back. Each node spends its share
-// // of what was left, says so, and posts it: all together the limit, but for what
+// of what was left, says so, and posts it: all together the limit, but for what
 // crossed at the moment of the cut, which is what a node leases in a second.
 func TestOutageOfTheWholeStoreKeepsTheLimit(t *testing.T) {
-	t.Parallel()
 	const limit, perSecond, away = 1000, 240, 4 * time.Second
 	// What a node saw last lacks what the others leased since, and a lease lives
 	// for a second at most.

@@ -94,7 +94,6 @@ func TestReviewStopThatOutlastsItsBoundIsForcedAndStillSettles(t *testing.T) {
 // Settlement retries what failed; what stays unsettled is counted, and success
 // is not reported for it.
 func TestReviewUnsettledIsCountedAndNotReportedAsSuccess(t *testing.T) {
-	t.Parallel()
 	const perSecond = 100
 	policy := cluster.Policy{Rates: "1000-H"}
 	c := cluster.Start(t, cluster.Options{
