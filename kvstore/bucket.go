@@ -36,6 +36,7 @@ const (
 // attempt is bounded by its context; the bucket itself retries nothing.
 type countersBucket struct {
 	js       jetstream.JetStream
+	nc       wire   // the connection of js
 	subjects string // what all subjects of the bucket start with
 	getAPI   string // where the stream's leader answers reads
 }
@@ -55,6 +56,7 @@ func newCountersBucket(js jetstream.JetStream, stream string) *countersBucket {
 	}
 	return &countersBucket{
 		js:       js,
+		nc:       js.Conn(),
 		subjects: "$KV." + strings.TrimPrefix(stream, "KV_") + ".",
 		getAPI:   strings.TrimSuffix(prefix, ".") + ".STREAM.MSG.GET." + stream,
 	}
@@ -75,12 +77,11 @@ type getAnswer struct {
 // come from a replica that lags behind an acknowledged write. The error is
 // [ratelimit.ErrUnavailable].
 func (b *countersBucket) read(ctx context.Context, key ratelimit.Key) (stored, error) {
-	nc := b.js.Conn()
-	if !nc.IsConnected() {
+	if !b.nc.IsConnected() {
 		return stored{}, fmt.Errorf("%w: read counter: %w", ratelimit.ErrUnavailable, nats.ErrDisconnected)
 	}
 	request := `{"last_by_subj":` + strconv.Quote(b.subjects+string(key)) + `}`
-	msg, err := nc.RequestWithContext(ctx, b.getAPI, []byte(request))
+	msg, err := b.nc.RequestWithContext(ctx, b.getAPI, []byte(request))
 	if err != nil {
 		return stored{}, fmt.Errorf("%w: read counter: %w", ratelimit.ErrUnavailable, err)
 	}
@@ -121,7 +122,7 @@ func parseGetAnswer(data []byte) (stored, error) {
 func (b *countersBucket) write(
 	ctx context.Context, key ratelimit.Key, data []byte, ttl time.Duration, expected uint64,
 ) (uint64, error) {
-	if !b.js.Conn().IsConnected() {
+	if !b.nc.IsConnected() {
 		return 0, fmt.Errorf("%w: write counter: %w", ratelimit.ErrUnavailable, nats.ErrDisconnected)
 	}
 	msg := &nats.Msg{

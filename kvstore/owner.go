@@ -37,6 +37,15 @@ type ownerConfig struct {
 // answerShare is the part of a caller's remaining time that its owner gets.
 const answerShare = 0.4
 
+// wire is what carries messages between nodes, and to the store and back; in
+// production a [*nats.Conn].
+type wire interface {
+	IsConnected() bool
+	Publish(subject string, data []byte) error
+	RequestWithContext(ctx context.Context, subject string, data []byte) (*nats.Msg, error)
+	Subscribe(subject string, take nats.MsgHandler) (*nats.Subscription, error)
+}
+
 // liveNodes is the list of nodes that take exchanges for others. The list it
 // returns is never changed, only replaced.
 type liveNodes interface{ Live() []string }
@@ -46,7 +55,7 @@ type liveNodes interface{ Live() []string }
 // the compare-and-swap of the settler decides. All methods may be called
 // concurrently.
 type owners struct {
-	nc      *nats.Conn
+	nc      wire
 	settler *settler
 	places  *places
 	node    string
@@ -70,7 +79,7 @@ type owners struct {
 // newOwners returns the way to the owners from a node of that name. It takes
 // exchanges of others only after Start.
 func newOwners(
-	nc *nats.Conn, s *settler, nodes liveNodes, node string, cfg ownerConfig, m *metrics,
+	nc wire, s *settler, nodes liveNodes, node string, cfg ownerConfig, m *metrics,
 ) *owners {
 	cfg.Answer = orDefault(cfg.Answer, 40*time.Millisecond)
 	cfg.Probe = orDefault(cfg.Probe, time.Second)

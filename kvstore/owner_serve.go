@@ -136,5 +136,5 @@ func (o *owners) respond(msg *nats.Msg, pb *recordpb.Answer) {
 	if err != nil {
 		return
 	}
-	_ = msg.Respond(data)
+	_ = o.nc.Publish(msg.Reply, data)
 }

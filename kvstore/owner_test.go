@@ -42,11 +42,12 @@ var patientOwners = ownerConfig{Answer: 5 * time.Second}
 func (b *bed) member(tb testing.TB, node string, list liveNodes, cfg ownerConfig) *owners {
 	tb.Helper()
 	s := b.settler(tb, node)
-	o := newOwners(s.bucket.js.Conn(), s, list, node, cfg, s.metrics)
+	nc := s.bucket.js.Conn()
+	o := newOwners(nc, s, list, node, cfg, s.metrics)
 	if err := o.Start(tb.Context()); err != nil {
 		tb.Fatal(err)
 	}
-	if err := o.nc.Flush(); err != nil {
+	if err := nc.Flush(); err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() {
