@@ -31,6 +31,8 @@ type flight struct {
 	batch   []*waiter
 	started time.Time
 	issued  counter.Instant // no later than the store can have got it
+	// taken is what the exchange that a repeat asks about may have charged.
+	taken int64
 }
 
 // repeat is the flight that asks what became of this one. Nobody waits for its
@@ -39,7 +41,7 @@ func (f *flight) repeat() *flight {
 	x := f.x
 	x.Needs, x.Want = nil, 0
 	x.Issued = f.issued
-	return &flight{x: x, plan: f.plan, issued: f.issued}
+	return &flight{x: x, plan: f.plan, issued: f.issued, taken: cost(f.x.Needs) + f.x.Want}
 }
 
 // compose takes from the cell what its next exchange carries; nil when there is

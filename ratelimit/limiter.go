@@ -101,7 +101,8 @@ func (l *Limiter) Start(context.Context) error {
 }
 
 // UnsettledError says what a stopped limiter could not settle: units that stay
-// charged though nobody spent them, or were admitted and never charged.
+// charged though nobody spent them, or were admitted and never charged. Units
+// asked for in an exchange whose outcome is not known count as charged.
 type UnsettledError struct {
 	Units    int64
 	Counters int64
@@ -136,7 +137,8 @@ func (l *Limiter) Stop(ctx context.Context) error {
 // Degraded reports whether the store is away: decisions are made without it.
 func (l *Limiter) Degraded() bool { return l.breaker.open() }
 
-// Unsettled is how many units this node has yet to hand back or to post.
+// Unsettled is how many units this node has yet to hand back or to post, those
+// among them that it asked for and cannot tell whether they were charged.
 func (l *Limiter) Unsettled() int64 {
 	units, _ := l.owed()
 	return units

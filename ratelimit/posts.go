@@ -64,7 +64,8 @@ func (w *work) unpost(units int64, at counter.Instant) bool {
 	return false
 }
 
-// owed is how many units the cell has to hand back or to post.
+// owed is how many units the cell has to hand back or to post, or may have to:
+// as long as it is not known whether they were charged.
 func (c *cell) owed() int64 {
 	if c.work == nil {
 		return 0
@@ -83,6 +84,7 @@ func (c *cell) owed() int64 {
 		units += p.Units
 	}
 	if c.work.doubt != nil {
+		units += c.work.doubt.taken
 		for _, r := range c.work.doubt.x.Returns {
 			units += r.Units
 		}
