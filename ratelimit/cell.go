@@ -12,17 +12,19 @@ import (
 // atomic pointers and takes from the lease; all else happens under the lock.
 // The lock is never held while anything waits.
 type cell struct {
-	scope   *scope
-	account string // empty in the total tier
-	subject string // empty but in the subject tier
-	plan    atomic.Pointer[plan]
-	lease   atomic.Pointer[lease]
-	denial  atomic.Pointer[denial]
+	// What the fast path reads comes first, so that it is in one cache line.
+	plan   atomic.Pointer[plan]
+	lease  atomic.Pointer[lease]
+	denial atomic.Pointer[denial]
 	// used is the limiter's epoch in which the cell was last asked.
 	used atomic.Uint32
 	tier Tier
 	// transient cells are not kept: the node has too many already.
 	transient bool
+
+	scope   *scope
+	account string // empty in the total tier
+	subject string // empty but in the subject tier
 
 	mu   sync.Mutex
 	work *work // nil while nothing is going on

@@ -22,10 +22,9 @@ type lease struct {
 	low     int64 // at or below it, the cell asks for more
 	rest    int64 // what was available beyond the lease when it was granted
 
+	left     atomic.Int64
+	asked    atomic.Bool
 	degraded bool // granted by the node itself, with the store away
-
-	left  atomic.Int64
-	asked atomic.Bool
 }
 
 func newLease(units int64, until, charged counter.Instant) *lease {

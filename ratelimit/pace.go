@@ -8,14 +8,18 @@ import (
 	"github.com/headgate-io/headgate/ratelimit/counter"
 )
 
-// paceWindow is over how long exchanges are counted to tell their pace. It is
-// short beside a lease's life, so that a node which a crowd of callers meets
-// makes its leases longer before the first of them end.
-const paceWindow = 50 * time.Millisecond
+const (
+	// paceWindow is over how long exchanges are counted to tell their pace. It
+	// is short beside a lease's life, so that a node which a crowd of callers
+	// meets makes its leases longer before the first of them end.
+	paceWindow = 50 * time.Millisecond
+	// paceFade is about how long a pace is remembered: leases that were granted
+	// together end together, and between their ends it is quiet.
+	paceFade = time.Second
+)
 
-// pace is how many exchanges a second a node makes, as the average of the last
-// window and of those before it. The zero pace is 0. Its methods may be called
-// concurrently.
+// pace is how many exchanges a second a node makes. It rises at once and falls
+// slowly. The zero pace is 0. Its methods may be called concurrently.
 type pace struct {
 	perSecond atomic.Int64
 
@@ -33,9 +37,9 @@ func (p *pace) note(now counter.Instant) {
 	if span < paceWindow {
 		return
 	}
-	fresh := float64(p.made) / span.Seconds()
-	if span < 2*paceWindow {
-		fresh = (fresh + float64(p.perSecond.Load())) / 2
+	fresh, old := float64(p.made)/span.Seconds(), float64(p.perSecond.Load())
+	if fresh < old {
+		fresh = old + (fresh-old)*min(1, span.Seconds()/paceFade.Seconds())
 	}
 	p.perSecond.Store(int64(fresh))
 	p.since, p.made = now, 0
