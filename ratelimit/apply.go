@@ -96,8 +96,11 @@ func (l *Limiter) apply(c *cell, f *flight, g Grant) {
 	c.keep(l, f, g, left, now)
 	l.look(c)
 	if len(w.returns) == 0 && c.plan.Load() == f.plan {
-		state := c.viewAt(f.plan, now).Clone()
-		d := newDenial(&state, f.plan, now, denied)
+		state := &c.seen
+		if len(w.posts) > 0 {
+			state = c.viewAt(f.plan, now)
+		}
+		d := newDenial(state, f.plan, now, denied)
 		if d != nil {
 			d.asked.Store(len(f.batch) > 0)
 		}

@@ -36,12 +36,13 @@ func (d *denial) verdict(p *plan, now counter.Instant, cost int64) verdict {
 	return v
 }
 
-// newDenial tells from a counter that cost units are not to be had; nil when
-// they are.
+// newDenial tells from a counter, which it copies, that cost units are not to be
+// had; nil when they are.
 func newDenial(state *counter.Counter, p *plan, now counter.Instant, cost int64) *denial {
 	rate, next, ok := state.Limiting(p.rates, now, cost)
 	if !ok || next <= now {
 		return nil
 	}
-	return &denial{cost: cost, until: next, rate: p.rateAt(rate), state: state, remaining: state.Available(p.rates, now)}
+	own := state.Clone()
+	return &denial{cost: cost, until: next, rate: p.rateAt(rate), state: &own, remaining: own.Available(p.rates, now)}
 }
