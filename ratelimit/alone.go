@@ -85,6 +85,12 @@ func (o *outage) admitted(p *plan, units int64, at, now counter.Instant) {
 	o.buckets.charge(units, now)
 }
 
+// released notes that units were given up again.
+func (o *outage) released(p *plan, units int64, at, now counter.Instant) {
+	o.view.Refund(p.rates, units, at, now)
+	o.buckets.state.Refund(o.buckets.rates, units, now, now)
+}
+
 // share is the number of nodes that share what there was when the store went
 // away: those known when it last answered. A node that counted anew meanwhile
 // would take what belongs to one that only fell silent.

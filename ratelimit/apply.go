@@ -87,6 +87,7 @@ func (l *Limiter) apply(c *cell, f *flight, g Grant) {
 	c.watchOthers(f.plan, f.x, g, l.cfg.SyncInterval)
 	c.endSelfGrant(now)
 	w.flying, w.doubt, w.view, w.asking = nil, nil, nil, 0
+	w.settleUndone(f.plan)
 	if !l.healing(now) {
 		w.outage = nil
 	}
@@ -181,10 +182,10 @@ func (l *Limiter) fail(c *cell, f *flight, err error) (again bool) {
 	switch {
 	case errors.Is(err, ErrForgotten):
 		w.doubt = nil
-		w.unpack(nil)
+		w.unpack(f.plan, nil)
 	case w.doubt == f: // still in doubt
 	case refused:
-		w.unpack(f.x.Returns)
+		w.unpack(f.plan, f.x.Returns)
 	case f.x.empty():
 	default:
 		w.doubt = f.repeat()
@@ -206,12 +207,13 @@ func (l *Limiter) fail(c *cell, f *flight, err error) (again bool) {
 }
 
 // unpack takes back what an exchange carried that was not applied.
-func (w *work) unpack(returns []Return) {
+func (w *work) unpack(p *plan, returns []Return) {
 	for _, r := range returns {
 		w.giveBack(r.Units, r.Until)
 	}
 	w.posts = append(w.flying, w.posts...)
 	w.flying = nil
+	w.settleUndone(p)
 }
 
 // stillInTime are those who have time for another try; the others are told.

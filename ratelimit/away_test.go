@@ -202,6 +202,43 @@ func TestStop_countsWhatMayHaveBeenCharged(t *testing.T) {
 	}
 }
 
+// Units that the node granted itself go back, since another tier denied, while
+// the exchange that posts them is under way: they are charged to nobody in the
+// end, whatever becomes of that exchange.
+func TestAway_whatGoesBackWhileItIsPostedIsNotCharged(t *testing.T) {
+	for name, loss := range map[string]storetest.Loss{"refused": storetest.RefusedRequest, "answer lost": storetest.LostAnswer} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, 0, func(w *world) {
+				away := false
+				w.store = storetest.NewMemory(w.clock, storetest.WithFaults(func(x ratelimit.Exchange) storetest.Fault {
+					switch {
+					case !away:
+						return storetest.Fault{}
+					case len(x.Posts) > 0:
+						return storetest.Fault{Before: 30 * time.Millisecond, After: 30 * time.Millisecond, Loss: loss}
+					}
+					return storetest.Fault{Loss: storetest.RefusedRequest}
+				}))
+				w.nodes = append(w.nodes, w.node(1))
+				w.want("before", w.spend(3, ratelimit.Invocation{Account: "other"}), 3)
+				away = true
+				// The account has enough, the total of 5 has not. While that one is
+				// waited for, a look has the account's units posted.
+				looked := time.AfterFunc(150*time.Millisecond, func() { w.ask(0, ratelimit.Invocation{Account: "acme"}) })
+				defer looked.Stop()
+				if d := w.ask(0, ratelimit.Invocation{Account: "acme", Cost: 3}); d.Allowed() || d.Tier != ratelimit.Total {
+					t.Errorf("%+v, want a denial by the total", d)
+				}
+				away = false
+				settle()
+				w.want("charged", int(w.used(ratelimit.Account, "10-H", "acme", "")), 0)
+			}, policy(func(p *ratelimit.Policy) {
+				p.Account, p.Total, p.Consistency = rates(t, "10-H"), rates(t, "5-H"), ratelimit.Exact
+			}))
+		})
+	}
+}
+
 // When the store is back, a node waits with taking from it until the others
 // must have posted what they admitted: it would take what they have spent.
 func TestAway_nobodyTakesWhatTheOthersHaveYetToPost(t *testing.T) {

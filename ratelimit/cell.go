@@ -49,6 +49,7 @@ type work struct {
 	returns    []Return        // charged units to hand back
 	posts      []Post          // admitted units to charge
 	flying     []Post          // posts that travel in the exchange under way
+	undone     []Return        // what of those is to be undone once it is known whether they arrived
 	doubt      *flight         // what to ask the store about, before anything else
 	asking     int64           // units that the exchange under way needs
 	postedFrom counter.Instant // the first admission that the last post stands for
@@ -215,17 +216,19 @@ func (c *cell) release(l *Limiter, from *lease, charged counter.Instant, cost in
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	w := c.busy()
+	w, p := c.busy(), c.plan.Load()
 	if from != nil {
 		charged = from.charged
 	}
-	if !w.unpost(cost, charged) {
+	if from == nil || from.dated != 0 { // or else it was charged from the first
+		w.undo(p, cost, charged)
+	} else {
 		w.giveBack(cost, charged)
 	}
 	w.demand.spent -= cost
 	w.view = nil
 	if w.outage != nil {
-		w.outage.view.Refund(c.plan.Load().rates, cost, charged, l.clock.Now())
+		w.outage.released(p, cost, charged, l.clock.Now())
 	}
 	c.denial.Store(nil)
 	l.look(c)

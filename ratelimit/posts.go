@@ -1,6 +1,8 @@
 package ratelimit
 
 import (
+	"slices"
+
 	"github.com/headgate-io/headgate/ratelimit/counter"
 )
 
@@ -50,18 +52,48 @@ func mergeable(p *plan, first, later counter.Instant) bool {
 	}
 }
 
-// unpost undoes a post that did not travel yet.
-func (w *work) unpost(units int64, at counter.Instant) bool {
-	for i := range w.posts {
-		if p := &w.posts[i]; p.At >= at && p.Units >= units {
-			p.Units -= units
-			if p.Units == 0 {
-				w.posts = append(w.posts[:i], w.posts[i+1:]...)
-			}
-			return true
-		}
+// undo gives up units that were taken: a post of them that did not travel yet
+// goes, and what was charged is handed back. Where the post travels, that waits
+// until its exchange has an outcome: posted again together with the return, the
+// units would be handed back before they are charged, and stay charged.
+func (w *work) undo(p *plan, units int64, at counter.Instant) {
+	switch {
+	case w.unpost(p, units, at):
+	case postOf(p, w.flying, units, at) >= 0:
+		w.undone = append(w.undone, Return{Units: units, Until: at})
+	default:
+		w.giveBack(units, at)
 	}
-	return false
+}
+
+// settleUndone is undo for what waited for the outcome of an exchange with posts,
+// which have arrived or are to be posted again.
+func (w *work) settleUndone(p *plan) {
+	undone := w.undone
+	w.undone = nil
+	for _, r := range undone {
+		w.undo(p, r.Units, r.Until)
+	}
+}
+
+// unpost takes units out of the post that stands for their admission.
+func (w *work) unpost(p *plan, units int64, at counter.Instant) bool {
+	i := postOf(p, w.posts, units, at)
+	if i < 0 {
+		return false
+	}
+	if w.posts[i].Units -= units; w.posts[i].Units == 0 {
+		w.posts = slices.Delete(w.posts, i, i+1)
+	}
+	return true
+}
+
+// postOf is the index of the post that may stand for an admission of units at an
+// instant, or for another one that counts as it does; -1 when there is none.
+func postOf(p *plan, posts []Post, units int64, at counter.Instant) int {
+	return slices.IndexFunc(posts, func(o Post) bool {
+		return o.Units >= units && (o.At == at || o.At > at && mergeable(p, at, o.At))
+	})
 }
 
 // owed is how many units the cell has to hand back or to post, or may have to:
