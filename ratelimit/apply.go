@@ -133,7 +133,7 @@ func (w *work) serve(f *flight, g Grant, remaining int64, state *counter.Counter
 			wt.again = true
 			again = append(again, wt)
 		case rate < 0:
-			wt.done <- verdict{outcome: refused, retry: retryPause, remaining: remaining}
+			wt.done <- verdict{outcome: refused, rate: f.plan.rateAt(0), retry: retryPause, remaining: remaining}
 		default:
 			smallest = min(smallest, wt.cost)
 			wt.done <- verdict{outcome: refused, rate: f.plan.rateAt(rate), at: next, remaining: remaining}

@@ -40,7 +40,7 @@ func (d *denial) verdict(p *plan, now counter.Instant, cost int64) verdict {
 // had; nil when they are.
 func newDenial(state *counter.Counter, p *plan, now counter.Instant, cost int64) *denial {
 	rate, next, ok := state.Limiting(p.rates, now, cost)
-	if !ok || next <= now {
+	if !ok || rate < 0 {
 		return nil
 	}
 	own := state.Clone()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/headgate-io/headgate/ratelimit"
 	"github.com/headgate-io/headgate/ratelimit/counter"
+	"github.com/headgate-io/headgate/ratelimit/storetest"
 )
 
 func perAccount(t *testing.T, text string, c ratelimit.Consistency) *ratelimit.Policy {
@@ -261,4 +262,31 @@ func TestPolicies_aChangeElsewhereEndsNoLease(t *testing.T) {
 		}
 		w.want("exchanges of the change", w.store.Stats().Exchanges-exchanges, 0)
 	}, mine())
+}
+
+// A look that meets a newer policy on its way says what that one denies, and for
+// how long.
+func TestLook_answersByThePolicyThatTheCellHas(t *testing.T) {
+	before := policy(func(p *ratelimit.Policy) { p.Account, p.Total = rates(t, "10-H"), rates(t, "10-H") })
+	after := policy(func(p *ratelimit.Policy) { p.Account, p.Total = rates(t, "10-H"), rates(t, "2-H") })
+	inWorld(t, 0, func(w *world) {
+		slow, _ := w.keys.Key(ratelimit.Account, "f", ratelimit.Any, "acme", "")
+		w.store = storetest.NewMemory(w.clock, storetest.WithFaults(func(x ratelimit.Exchange) storetest.Fault {
+			if x.Key == slow {
+				return storetest.Fault{Before: 50 * time.Millisecond}
+			}
+			return storetest.Fault{}
+		}))
+		w.nodes = append(w.nodes, w.node(1))
+		w.want("before", w.spend(2, ratelimit.Invocation{Account: "other"}), 2)
+		change := time.AfterFunc(20*time.Millisecond, func() {
+			w.policies.set(after)
+			w.ask(0, ratelimit.Invocation{Account: "other", Cost: 1})
+		})
+		defer change.Stop()
+		d := w.ask(0, ratelimit.Invocation{Account: "acme"})
+		if d.Outcome != ratelimit.Denied || d.Rate.String() != "2-H" || d.RetryAfter < 59*time.Minute {
+			t.Errorf("%+v, want a denial by 2-H for an hour", d)
+		}
+	}, before)
 }

@@ -73,7 +73,7 @@ func (c *cell) selfGrant(view *counter.Counter, p *plan, now counter.Instant, un
 
 // localDenial is the denial of a node that decides by itself. Where the share
 // and not the window denies, nobody can tell when that changes; it is looked at
-// again after a sync interval.
+// again after a sync interval, and the first rate stands for all.
 func localDenial(view *counter.Counter, p *plan, now counter.Instant, cost, free int64, degraded bool, again time.Duration) *denial {
 	state := view.Clone()
 	if !degraded {
@@ -83,7 +83,7 @@ func localDenial(view *counter.Counter, p *plan, now counter.Instant, cost, free
 	}
 	rate, next, _ := state.Limiting(p.rates, now, cost)
 	retry := max(again, next.Sub(now))
-	return &denial{cost: cost, until: now.Add(again), rate: p.rateAt(rate), remaining: free, retry: retry, degraded: degraded}
+	return &denial{cost: cost, until: now.Add(again), rate: p.rateAt(max(rate, 0)), remaining: free, retry: retry, degraded: degraded}
 }
 
 // viewAt is the counter as the node believes it to be: as last seen, with what

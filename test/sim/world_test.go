@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/headgate-io/headgate/ratelimit"
+	"github.com/headgate-io/headgate/ratelimit/counter"
 	"github.com/headgate-io/headgate/ratelimit/storetest"
 )
 
@@ -178,6 +179,8 @@ func (w *world) checkAnswer(inv ratelimit.Invocation, d ratelimit.Decision) {
 		w.fault("denied by %v %v without saying for how long: cost %d, %+v", d.Tier, d.Rate, inv.Cost, d)
 	case d.Outcome == ratelimit.Denied && d.Tier == ratelimit.NoTier:
 		w.fault("denied by no tier")
+	case d.Outcome == ratelimit.Denied && !d.Degraded && d.Rate == (counter.Rate{}):
+		w.fault("denied by no rate: cost %d, %+v", inv.Cost, d)
 	case d.Outcome == ratelimit.Admitted && d.Remaining < 0 && capacity < unlimited:
 		w.fault("admitted with %d remaining", d.Remaining)
 	case w.sc.calm && d.Degraded:
