@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"slices"
 	"time"
 
 	"github.com/headgate-io/headgate/ratelimit/counter"
@@ -18,7 +19,7 @@ type outage struct {
 	view    counter.Counter // seen, with all that the node admitted since
 	nodes   int64           // how many share it
 	missed  int64           // what the others may have taken since it was seen
-	buckets *bucketShare
+	buckets []bucketShare
 }
 
 // decideAlone takes cost units from a lease that the node grants itself while
@@ -52,7 +53,7 @@ func (c *cell) alone(l *Limiter, p *plan, now counter.Instant) *outage {
 			seen: c.seen.Clone(), seenAt: c.seenAt, view: view.Clone(), nodes: nodes,
 			missed: w.missed(now.Sub(c.seenAt), l.cfg.SyncInterval),
 		}
-		w.outage.buckets = newBucketShare(p, w.outage, now)
+		w.outage.shareBuckets(p, now)
 	}
 	return w.outage
 }
@@ -61,7 +62,10 @@ func (c *cell) alone(l *Limiter, p *plan, now counter.Instant) *outage {
 // what the counter had. All nodes together then stay within the limit, since
 // none counts on what the others have.
 func (o *outage) available(p *plan, now counter.Instant) int64 {
-	free := o.buckets.available(now)
+	free := int64(counter.MaxUnits)
+	for i := range o.buckets {
+		free = min(free, o.buckets[i].available(now))
+	}
 	for _, r := range p.rates {
 		if r.Algorithm == counter.TokenBucket {
 			continue
@@ -74,21 +78,25 @@ func (o *outage) available(p *plan, now counter.Instant) int64 {
 }
 
 // missed is what the other nodes may have taken in a span that this node did not
-// see, at the pace that it saw before.
+// see, at the pace that it saw before; no more than it ever saw them take lately.
 func (w *work) missed(span, sync time.Duration) int64 {
-	return int64(w.others * min(span, maxLease).Seconds() / sync.Seconds())
+	return int64(w.pace * min(span, paceMemory*sync).Seconds())
 }
 
 // admitted notes what the node admitted by itself.
 func (o *outage) admitted(p *plan, units int64, at, now counter.Instant) {
 	o.view.Post(p.rates, units, at, now)
-	o.buckets.charge(units, now)
+	for i := range o.buckets {
+		o.buckets[i].charge(units, now)
+	}
 }
 
 // released notes that units were given up again.
 func (o *outage) released(p *plan, units int64, at, now counter.Instant) {
 	o.view.Refund(p.rates, units, at, now)
-	o.buckets.state.Refund(o.buckets.rates, units, now, now)
+	for i := range o.buckets {
+		o.buckets[i].refund(units, now)
+	}
 }
 
 // share is the number of nodes that share what there was when the store went
@@ -120,36 +128,69 @@ func (c Config) healingTime() time.Duration {
 	return c.ProbeInterval + 2*c.Attempt + c.SyncInterval
 }
 
-// bucketShare is a node's part of a counter's token buckets. They refill by
-// themselves, so a node's part must refill at its part of the rate: it is a
-// bucket of its own, as full as the node's part was when the store went away.
+// adoptAlone makes the outage go by another plan than the cell's. What the node
+// spent of its share it has spent, also where the limit is another one now; of a
+// rate that is new it spent what is still to be posted, as the store will have it.
+func (c *cell) adoptAlone(p *plan, now counter.Instant) {
+	w, before := c.work, c.plan.Load()
+	if w == nil || w.outage == nil {
+		return
+	}
+	for _, r := range p.rates {
+		if slices.ContainsFunc(before.rates, func(o counter.Rate) bool { return o.Period == r.Period && o.Algorithm == r.Algorithm }) {
+			continue
+		}
+		for _, post := range slices.Concat(w.flying, w.posts) {
+			w.outage.view.Post([]counter.Rate{r}, post.Units, post.At, now)
+		}
+	}
+	w.outage.shareBuckets(p, now)
+}
+
+// shareBuckets makes a part of each of a plan's token buckets, or keeps the one
+// that there is.
+func (o *outage) shareBuckets(p *plan, now counter.Instant) {
+	var buckets []bucketShare
+	for _, r := range p.rates {
+		if r.Algorithm == counter.TokenBucket {
+			buckets = append(buckets, o.bucketShare(r, now))
+		}
+	}
+	o.buckets = buckets
+}
+
+// bucketShare is a node's part of one of a counter's token buckets. A bucket
+// refills by itself, so the node's part must refill at its part of the rate: it
+// is a bucket of its own, as full as the node's part was when the store went away.
 type bucketShare struct {
-	rates []counter.Rate
+	part  counter.Rate
 	state counter.Counter
 }
 
-func newBucketShare(p *plan, o *outage, now counter.Instant) *bucketShare {
-	b := &bucketShare{}
-	for _, r := range p.rates {
-		if r.Algorithm != counter.TokenBucket {
-			continue
-		}
-		part := r
-		part.Units, part.Burst = r.Units/o.nodes, r.Capacity()/o.nodes
-		if part.Burst == 0 {
-			part.Units = 0 // a burst of 0 would mean Units
-		}
-		b.rates = append(b.rates, part)
-		free := o.seen.AvailableOf(r, now)
-		own := free - o.view.AvailableOf(r, now)
-		spent := part.Capacity() - max(0, free-o.missed)/o.nodes + own
-		b.state.Charge([]counter.Rate{part}, spent, now, now)
+func (o *outage) bucketShare(r counter.Rate, now counter.Instant) bucketShare {
+	b := bucketShare{part: r}
+	b.part.Units, b.part.Burst = r.Units/o.nodes, r.Capacity()/o.nodes
+	if b.part.Burst == 0 {
+		b.part.Units = 0 // a burst of 0 would mean Units
 	}
+	for _, before := range o.buckets {
+		if before.part.Period == r.Period {
+			b.state = before.state
+			return b
+		}
+	}
+	free := o.seen.AvailableOf(r, now)
+	own := free - o.view.AvailableOf(r, now)
+	b.charge(b.part.Capacity()-max(0, free-o.missed)/o.nodes+own, now)
 	return b
 }
 
-func (b *bucketShare) available(now counter.Instant) int64 { return b.state.Available(b.rates, now) }
+func (b *bucketShare) available(now counter.Instant) int64 { return b.state.AvailableOf(b.part, now) }
 
 func (b *bucketShare) charge(units int64, now counter.Instant) {
-	b.state.Charge(b.rates, units, now, now)
+	b.state.Charge([]counter.Rate{b.part}, units, now, now)
+}
+
+func (b *bucketShare) refund(units int64, now counter.Instant) {
+	b.state.Refund([]counter.Rate{b.part}, units, now, now)
 }

@@ -239,6 +239,80 @@ func TestAway_whatGoesBackWhileItIsPostedIsNotCharged(t *testing.T) {
 	}
 }
 
+// A node whose policy changes while the store is away keeps what it spent of its
+// share.
+func TestAway_anotherPolicyIsNoNewShare(t *testing.T) {
+	for _, tt := range []struct {
+		before, after string
+		later         time.Duration
+		more          int // of its share, after 10 of it
+	}{
+		{"30-H", "60-H", 0, 10},
+		{"30/1h fixed", "60/1h fixed", 0, 10},
+		{"30/1h token-bucket", "60/1h token-bucket", 0, 10},
+		{"30-H", "30/1h token-bucket", 0, 0},
+		{"30/30s token-bucket", "30/30s token-bucket,1000-M", 10 * time.Second, 3}, // its part of 10
+	} {
+		t.Run(tt.before+" to "+tt.after, func(t *testing.T) {
+			inWorld(t, 0, func(w *world) {
+				w.nodes = append(w.nodes, w.node(3))
+				inv := ratelimit.Invocation{Account: "acme"}
+				w.ask(0, inv)
+				w.store.SetAway(storeRefusing)
+				w.want("its share of 30", w.spend(20, inv), 10)
+				time.Sleep(tt.later)
+				w.policies.set(perAccount(t, tt.after, ratelimit.Exact))
+				w.want("more", w.spend(30, inv), tt.more)
+			}, perAccount(t, tt.before, ratelimit.Exact))
+		})
+	}
+}
+
+// What the others may have taken unseen comes off a share: about what they took
+// lately, and less the longer they were seen to take nothing.
+func TestAway_aBurstOfTheOthersIsNoPace(t *testing.T) {
+	const share = (900 - 300) / 3
+	for _, tt := range []struct {
+		name        string
+		quiet       time.Duration // in which the node sees that nobody takes anything
+		unseen      time.Duration // in which it does not look
+		least, most int
+	}{
+		{"cut off at once", 0, 0, share - 20, share},
+		{"unseen for a while", 0, 500 * time.Millisecond, share - 300/3, share - 20},
+		{"quiet for a moment", 200 * time.Millisecond, 500 * time.Millisecond, share - 75, share - 25},
+		{"quiet for seconds", 2 * time.Second, 500 * time.Millisecond, share - 5, share},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			inWorld(t, 3, func(w *world) {
+				inv := ratelimit.Invocation{Account: "acme", Cost: 1}
+				look := ratelimit.Invocation{Account: "acme"}
+				w.ask(2, look)
+				for range 300 { // in a little more than a sync interval
+					w.ask(0, inv)
+					time.Sleep(time.Second / 2500)
+				}
+				w.ask(2, look)
+				for quiet := time.Duration(0); quiet < tt.quiet; quiet += 100 * time.Millisecond {
+					time.Sleep(100 * time.Millisecond)
+					w.ask(2, look)
+				}
+				time.Sleep(tt.unseen)
+				w.store.SetAway(storeRefusing)
+				var admitted int
+				for range 300 {
+					if w.ask(2, inv).Allowed() {
+						admitted++
+					}
+				}
+				if admitted < tt.least || admitted > tt.most {
+					t.Errorf("%d admitted alone, want %d to %d", admitted, tt.least, tt.most)
+				}
+			}, perAccount(t, "900-H", ratelimit.Exact))
+		})
+	}
+}
+
 // When the store is back, a node waits with taking from it until the others
 // must have posted what they admitted: it would take what they have spent.
 func TestAway_nobodyTakesWhatTheOthersHaveYetToPost(t *testing.T) {

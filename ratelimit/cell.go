@@ -57,7 +57,8 @@ type work struct {
 	view       *counter.Counter
 	outage     *outage
 	demand     demand
-	others     float64 // units that the other nodes take per sync interval
+	others     float64 // units that the other nodes take per sync interval, when they take most
+	pace       float64 // units that they take per second, lately
 	held       bool    // an operator holds the counter; nothing is granted
 }
 
@@ -152,8 +153,9 @@ func (c *cell) adopt(p *plan, now counter.Instant) *plan {
 	}
 	c.retireAll(now)
 	c.denial.Store(nil)
+	c.adoptAlone(p, now)
 	if c.work != nil {
-		c.work.view, c.work.outage = nil, nil
+		c.work.view = nil
 	}
 	c.plan.Store(p)
 	return p

@@ -102,9 +102,14 @@ func (c *cell) viewAt(p *plan, now counter.Instant) *counter.Counter {
 	return w.view
 }
 
-// othersFade is how much of the most that the other nodes took in a sync
-// interval still counts an interval later.
-const othersFade = 0.9
+const (
+	// othersFade is how much of the most that the other nodes took in a sync
+	// interval still counts an interval later.
+	othersFade = 0.9
+	// paceMemory is for about how many sync intervals what they took is remembered
+	// as their pace.
+	paceMemory = 5
+)
 
 // watchOthers notes what the other nodes took since the counter was last seen,
 // per sync interval: what there is less than this node's own dealing explains.
@@ -121,12 +126,14 @@ func (c *cell) watchOthers(p *plan, x Exchange, g Grant, sync time.Duration) {
 	for _, r := range x.Returns {
 		free += r.Units
 	}
-	others := max(0, free-g.State.Available(p.rates, g.At))
-	fresh := float64(others) * min(1, sync.Seconds()/span.Seconds())
-	if fresh < c.work.others && free <= min(c.work.expected(), aheadFrom) {
+	w, intervals := c.work, span.Seconds()/sync.Seconds()
+	took := float64(max(0, free-g.State.Available(p.rates, g.At)))
+	fresh := took / max(1, intervals)
+	if fresh < w.others && free <= min(w.expected(), aheadFrom) {
 		return // nobody took from what was left: that says nothing of what they want
 	}
-	c.work.others = max(fresh, othersFade*c.work.others)
+	w.others = max(fresh, math.Pow(othersFade, intervals)*w.others)
+	w.pace += (1 - math.Exp(-intervals/paceMemory)) * (took/span.Seconds() - w.pace)
 }
 
 // quietOthers is below how many units per sync interval the other nodes count as

@@ -22,9 +22,6 @@ func (w *world) checkShare(b *book, r rule, entries []entry) {
 			continue
 		}
 		seen := w.remembered(b, e, e.to)
-		if r.algorithm == counter.TokenBucket && len(w.inForce(b.function, seen.asked, e.to)) > 1 {
-			continue // another policy, another bucket
-		}
 		own, most := w.share(b, r, entries[:i+1], seen)
 		if own > most && !w.sharedBefore(b, r, entries[:i+1]) {
 			w.fault("%s: %s admitted %d by itself until %v, its share of %v is %d",
