@@ -104,7 +104,9 @@ func (w *world) auditFixed(b *book, r rule, charged []entry, state counter.Count
 	// What was admitted without the store a little before a window opened belongs
 	// to it; how much that is cannot be told from here.
 	posted := slices.ContainsFunc(charged, uncharged)
-	var least, most int64
+	// What was posted into a window that opened after it, and then handed back,
+	// stays: nothing tells the store that it was not of an earlier window.
+	least, most := int64(0), b.early[opened]
 	for _, e := range charged {
 		if e.from >= opened.Add(w.sc.clockOff+w.dating(e)) {
 			least += e.cost

@@ -53,6 +53,7 @@ type book struct {
 	asks     []ask
 	windows  map[rule][]counter.Instant // when the store's fixed windows opened
 	late     map[counter.Instant]bool   // those that opened long before the store heard of it
+	early    map[counter.Instant]int64  // units handed back that were dated before the window opened
 	posts    []posted
 	news     map[*life][]news
 	sumsOf   map[*life][]sum
@@ -110,7 +111,7 @@ func (l *ledger) book(key ratelimit.Key) *book {
 	b := l.books[key]
 	if b == nil {
 		b = &book{key: key, function: -1, windows: make(map[rule][]counter.Instant),
-			late: make(map[counter.Instant]bool), news: make(map[*life][]news)}
+			late: make(map[counter.Instant]bool), early: make(map[counter.Instant]int64), news: make(map[*life][]news)}
 		l.books[key] = b
 	}
 	return b
@@ -128,6 +129,7 @@ func (l *ledger) pages() []*book {
 		}
 		page := *b
 		page.windows, page.late, page.news = maps.Clone(b.windows), maps.Clone(b.late), maps.Clone(b.news)
+		page.early = maps.Clone(b.early)
 		page.posts = slices.Clone(b.posts)
 		pages = append(pages, &page)
 	}
@@ -182,7 +184,20 @@ func (l *ledger) applied(a storetest.Applied) {
 			b.windows[r] = append(opened, win.Opened)
 			b.late[win.Opened] = a.Grant.At.Sub(win.Opened) > l.w.lag()
 		}
+		if slices.ContainsFunc(b.posts, func(p posted) bool { return p.life == lf && p.units > 0 }) {
+			b.early[win.Opened] += datedBefore(win.Opened, a.Exchange.Returns)
+		}
 	}
+}
+
+// datedBefore is how many returned units were dated before an instant.
+func datedBefore(at counter.Instant, returns []ratelimit.Return) (units int64) {
+	for _, r := range returns {
+		if r.Until < at {
+			units += r.Units
+		}
+	}
+	return units
 }
 
 func (l *ledger) delivered(lf *life, x ratelimit.Exchange, g ratelimit.Grant, asked counter.Instant) {
