@@ -58,5 +58,12 @@ func (d *dispatcher) pop() *cell {
 	return nil
 }
 
+// busy reports whether any exchange is under way or about to be.
+func (d *dispatcher) busy() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.workers > 0
+}
+
 // wait waits until all workers are gone. Nothing may be pushed meanwhile.
 func (d *dispatcher) wait() { d.idle.Wait() }

@@ -119,7 +119,7 @@ func (l *Limiter) Stop(ctx context.Context) error {
 	if l.stopping.Swap(true) {
 		return nil
 	}
-	for l.settleAll() && ctx.Err() == nil {
+	for l.unsettled() && ctx.Err() == nil {
 		select {
 		case <-time.After(retryPause):
 		case <-ctx.Done():

@@ -241,6 +241,14 @@ func (l *Limiter) settleAll() bool {
 	return pending
 }
 
+// unsettled settles what there is and reports whether it is to be done again:
+// something is owed, or an exchange is under way and may yet owe something, also
+// one of a cell that is not kept.
+func (l *Limiter) unsettled() bool {
+	busy := l.dispatch.busy()
+	return l.settleAll() || busy
+}
+
 func (l *Limiter) activeCells() []*cell {
 	l.activeMu.Lock()
 	defer l.activeMu.Unlock()
