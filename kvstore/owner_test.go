@@ -308,6 +308,37 @@ func TestLateOwnerDoesNotSettleAgain(t *testing.T) {
 	t.Logf("a record with a full journal takes %d bytes", len(v.data))
 }
 
+// TestWhatCameToNothingIsNotSettledLater: a node gave its owner up, asked the
+// store whether its exchange was settled, and heard that it was not. The owner
+// that comes to it afterwards charges nothing, for nobody would hand it back.
+func TestWhatCameToNothingIsNotSettledLater(t *testing.T) {
+	for _, before := range []int64{0, 3} {
+		b := newBed(t, 1)
+		key := ratelimit.Key("f.v.account.overdue")
+		direct, late := b.settler(t, "a"), b.settler(t, "owner")
+		issued := direct.clock.Now()
+		if before > 0 { // the owner remembers the counter
+			if _, err := late.Exchange(t.Context(), needs(key, perDay(100), before)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		x := named("a", needs(key, perDay(100), 5))
+		asked := x
+		asked.Needs, asked.Issued = nil, issued
+		if g, err := direct.Exchange(t.Context(), asked); err != nil || g.Units != 0 {
+			t.Fatalf("granted %d, %v; want nothing", g.Units, err)
+		}
+		g, err := late.exchange(t.Context(), x, itinerary{travels: true, issued: issued})
+		if err != nil || g.Units != 0 {
+			t.Errorf("granted %d, %v; want nothing any more", g.Units, err)
+		}
+		_, rec := b.stored(t, direct.bucket.js, key)
+		if got := 100 - rec.counter.Available(perDay(100), direct.clock.Now()); got != before {
+			t.Errorf("%d charged, want %d", got, before)
+		}
+	}
+}
+
 // TestRepeatInDoubt: a node that can ask neither its owner nor the store knows
 // nothing of its exchange.
 func TestRepeatInDoubt(t *testing.T) {

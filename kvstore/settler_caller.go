@@ -77,6 +77,14 @@ func (c *caller) wait() outcome {
 	}
 }
 
+// overdue reports whether the exchange may still be on its way to the store by
+// another way, with a wish that nobody waits for there. That it is settled is
+// then written also when it comes to nothing: units that are charged for it
+// later would be nobody's.
+func (c *caller) overdue() bool {
+	return c.way.repeated && (c.x.Issued != 0 || len(c.x.Needs) > 0 || c.x.Want > 0)
+}
+
 // left reports whether nobody waits for the answer any more.
 func (c *caller) left() bool { return c.claim.Load() == gone || c.ctx.Err() != nil }
 

@@ -174,8 +174,11 @@ func (d *decision) settle(c *caller, doubt time.Duration) outcome {
 		x.Life = max(x.Life, doubt)
 	}
 	next, g, changed := ratelimit.Settle(d.counter, x, d.at)
-	if !changed {
+	switch {
+	case !changed && !c.overdue():
 		return outcome{grant: g}
+	case !changed:
+		next.Prune(c.x.Rates, g.At)
 	}
 	d.counter, d.changed = next, true
 	d.rates = addRates(d.rates, c.x.Rates)
