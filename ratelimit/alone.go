@@ -18,7 +18,8 @@ type outage struct {
 	seenAt  counter.Instant
 	view    counter.Counter // seen, with all that the node admitted since
 	nodes   int64           // how many share it
-	missed  int64           // what the others may have taken since it was seen
+	began   counter.Instant // when the node first decided by itself
+	missed  int64           // what the others may have taken since it was seen, until then
 	buckets []bucketShare
 }
 
@@ -51,7 +52,7 @@ func (c *cell) alone(l *Limiter, p *plan, now counter.Instant) *outage {
 		nodes := l.share()
 		w.outage = &outage{
 			seen: c.seen.Clone(), seenAt: c.seenAt, view: view.Clone(), nodes: nodes,
-			missed: w.missed(now.Sub(c.seenAt), l.cfg.SyncInterval),
+			began: now, missed: w.missed(now.Sub(c.seenAt), l.cfg.SyncInterval),
 		}
 		w.outage.shareBuckets(p, now)
 	}
@@ -72,7 +73,7 @@ func (o *outage) available(p *plan, now counter.Instant) int64 {
 		}
 		seen := o.seen.AvailableOf(r, now)
 		own := seen - o.view.AvailableOf(r, now)
-		free = min(free, max(0, seen-o.missed)/o.nodes-own)
+		free = min(free, max(0, seen-o.missedOf(r, now))/o.nodes-own)
 	}
 	return max(0, free)
 }
@@ -81,6 +82,14 @@ func (o *outage) available(p *plan, now counter.Instant) int64 {
 // see, at the pace that it saw before; no more than it ever saw them take lately.
 func (w *work) missed(span, sync time.Duration) int64 {
 	return int64(w.pace * min(span, paceMemory*sync).Seconds())
+}
+
+// missedOf is what of that a window still counts.
+func (o *outage) missedOf(r counter.Rate, now counter.Instant) int64 {
+	if now.Sub(o.began) > r.Period+r.Slice() {
+		return 0
+	}
+	return o.missed
 }
 
 // admitted notes what the node admitted by itself.

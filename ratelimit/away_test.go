@@ -313,6 +313,37 @@ func TestAway_aBurstOfTheOthersIsNoPace(t *testing.T) {
 	}
 }
 
+// What the others took unseen leaves a window as all does.
+func TestAway_whatWasMissedIsOverWithItsWindow(t *testing.T) {
+	for _, text := range []string{"900/3s", "900/3s fixed"} {
+		t.Run(text, func(t *testing.T) {
+			inWorld(t, 3, func(w *world) {
+				inv := ratelimit.Invocation{Account: "acme", Cost: 1}
+				for i := range 600 { // in half a second, a third of it here
+					w.ask(i%3, inv)
+					time.Sleep(time.Second / 1200)
+				}
+				w.store.SetAway(storeRefusing)
+				alone := func() (admitted int) {
+					for range 400 {
+						if w.ask(2, inv).Allowed() {
+							admitted++
+						}
+					}
+					return admitted
+				}
+				if n := alone(); n < 50 || n >= 100 {
+					t.Errorf("%d admitted alone, want less than the 100 that are its part of what it saw", n)
+				}
+				time.Sleep(3200 * time.Millisecond)
+				if n := alone(); n != 300 {
+					t.Errorf("%d admitted alone in the next window, want 300", n)
+				}
+			}, perAccount(t, text, ratelimit.Exact))
+		})
+	}
+}
+
 // When the store is back, a node waits with taking from it until the others
 // must have posted what they admitted: it would take what they have spent.
 func TestAway_nobodyTakesWhatTheOthersHaveYetToPost(t *testing.T) {
