@@ -27,8 +27,10 @@ const benchLong = `Ask a running headgate whether invocations are allowed, many 
 tell how many it answered, and how fast.
 
 Calls are charged as any other: apply a policy for the function first, or
-nothing limits it. The accounts are bench-0, bench-1 and so on. With --rate,
-calls that are late because answers are slow count from when they were due.
+nothing limits it. The accounts are bench-0, bench-1 and so on. One call of
+bench-0 goes first, to see whether anybody answers: it is charged, and not part
+of what is told. With --rate, calls that are late because answers are slow count
+from when they were due.
 An interrupt ends it early and shows what was measured.
 
 Exit codes:
