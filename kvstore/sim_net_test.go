@@ -121,10 +121,10 @@ func (r *simRequest) comesBack(a simAnswer) {
 	}
 }
 
-// ask carries a request to another node. A second copy may arrive as long as
-// the answer to the first one has not, at a node that takes it: NATS delivers at
-// most once, and it is relied upon that no copy turns up when the node has long
-// gone on, nor is declined while the first is being settled.
+// ask carries a request to another node. A second copy may arrive at a node that
+// takes it, as long as the answer to the first one has not. NATS delivers at most
+// once, and that is relied upon so far: no copy turns up when who asked has long
+// gone on, and none is declined while the first is being settled.
 func (n *simNet) ask(r *simRequest, subject string, data []byte) {
 	if !r.leaves() {
 		return
@@ -138,12 +138,12 @@ func (n *simNet) ask(r *simRequest, subject string, data []byte) {
 	}
 }
 
-// takes reports whether a node takes exchanges.
+// takes reports whether a node takes exchanges now.
 func (n *simNet) takes(subject string) bool {
 	n.mu.Lock()
 	in := n.inboxes[subject]
 	n.mu.Unlock()
-	return in != nil && !in.port.gone() && in.port.life.owners.standing() == recordpb.Outcome_OUTCOME_READY
+	return in != nil && !in.port.gone() && !in.port.node.frozen() && in.port.life.owners.standing() == recordpb.Outcome_OUTCOME_READY
 }
 
 func (n *simNet) deliver(r *simRequest, subject string, data []byte) {

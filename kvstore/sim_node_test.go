@@ -55,6 +55,12 @@ func (n *simNode) thaw() {
 	}
 }
 
+func (n *simNode) frozen() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.ice != nil
+}
+
 // hold holds what comes in or goes out while the node stands still.
 func (n *simNode) hold() {
 	for {
