@@ -146,7 +146,12 @@ func (w *world) checkBucket(b *book, r rule, entries []entry, extra func(e entry
 	var fastest int64
 	var busy counter.Instant // when the level last rose from zero
 	for i, e := range entries {
-		fastest = max(fastest, e.rate.Units)
+		var quiet time.Duration // without an admission, but not without a rate in force
+		if i > 0 {
+			quiet = max(0, e.from.Sub(entries[i-1].to))
+		}
+		units, _ := w.limits(b, e, quiet)
+		fastest = max(fastest, units)
 		perNano := float64(fastest) / float64(r.period)
 		if i > 0 {
 			level = max(0, level-perNano*float64(e.to.Sub(entries[i-1].to)))
