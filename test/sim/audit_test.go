@@ -127,27 +127,53 @@ func (w *world) auditFixed(b *book, r rule, charged []entry, state counter.Count
 // auditBucket compares levels. A lease is charged up to its life before it is
 // spent, so the store's level may be lower by what drains meanwhile, and by a
 // unit for the fraction that a whole number cannot show.
+//
+// What a node admitted without the store drains from when it was admitted, as far
+// as the bucket still knows what drained since. One that was handed back to empty
+// does not: so only what comes of each node's own, and of the rest, must be there.
 func (w *world) auditBucket(b *book, r rule, charged []entry, state counter.Counter, now counter.Instant) {
 	units := w.unchanged(b, r, charged)
 	if units == 0 {
 		return // the rate changed; the levels are not comparable
 	}
-	var level float64
-	var last counter.Instant
-	for i, e := range charged {
-		if i > 0 {
-			level = max(0, level-float64(units)*float64(e.to.Sub(last))/float64(r.period))
-		}
-		level += float64(e.cost)
-		last = e.to
-	}
 	perNano := float64(units) / float64(r.period)
-	level -= perNano * float64(now.Sub(last))
+	var level float64
+	for _, apart := range byWhoPosts(charged) {
+		level = max(level, levelOf(apart, perNano, now))
+	}
 	used := float64(usedOf(r, units, state, now))
 	if used < level-perNano*float64(b.longest)-1 {
 		w.fault("%s: forgotten: %d per %v, burst %d: the level is %.1f, the store says %.0f",
 			b.key, units, r.period, charged[0].rate.Capacity(), level, used)
 	}
+}
+
+// byWhoPosts sorts admissions by the life that made them without the store; all
+// others are nobody's.
+func byWhoPosts(entries []entry) map[*life][]entry {
+	apart := make(map[*life][]entry)
+	for _, e := range entries {
+		who := e.life
+		if !e.degraded {
+			who = nil
+		}
+		apart[who] = append(apart[who], e)
+	}
+	return apart
+}
+
+// levelOf is how full admissions leave a bucket that drains at a rate.
+func levelOf(entries []entry, perNano float64, now counter.Instant) float64 {
+	var level float64
+	var last counter.Instant
+	for i, e := range entries {
+		if i > 0 {
+			level = max(0, level-perNano*float64(e.to.Sub(last)))
+		}
+		level += float64(e.cost)
+		last = e.to
+	}
+	return level - perNano*float64(now.Sub(last))
 }
 
 // unchanged is the units of a rule that were the same all along; 0 when they
