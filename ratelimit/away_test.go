@@ -3,6 +3,7 @@ package ratelimit_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -209,10 +210,10 @@ func TestAway_whatGoesBackWhileItIsPostedIsNotCharged(t *testing.T) {
 	for name, loss := range map[string]storetest.Loss{"refused": storetest.RefusedRequest, "answer lost": storetest.LostAnswer} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, 0, func(w *world) {
-				away := false
+				var away atomic.Bool
 				w.store = storetest.NewMemory(w.clock, storetest.WithFaults(func(x ratelimit.Exchange) storetest.Fault {
 					switch {
-					case !away:
+					case !away.Load():
 						return storetest.Fault{}
 					case len(x.Posts) > 0:
 						return storetest.Fault{Before: 30 * time.Millisecond, After: 30 * time.Millisecond, Loss: loss}
@@ -221,7 +222,7 @@ func TestAway_whatGoesBackWhileItIsPostedIsNotCharged(t *testing.T) {
 				}))
 				w.nodes = append(w.nodes, w.node(1))
 				w.want("before", w.spend(3, ratelimit.Invocation{Account: "other"}), 3)
-				away = true
+				away.Store(true)
 				// The account has enough, the total of 5 has not. While that one is
 				// waited for, a look has the account's units posted.
 				looked := time.AfterFunc(150*time.Millisecond, func() { w.ask(0, ratelimit.Invocation{Account: "acme"}) })
@@ -229,7 +230,7 @@ func TestAway_whatGoesBackWhileItIsPostedIsNotCharged(t *testing.T) {
 				if d := w.ask(0, ratelimit.Invocation{Account: "acme", Cost: 3}); d.Allowed() || d.Tier != ratelimit.Total {
 					t.Errorf("%+v, want a denial by the total", d)
 				}
-				away = false
+				away.Store(false)
 				settle()
 				w.want("charged", int(w.used(ratelimit.Account, "10-H", "acme", "")), 0)
 			}, policy(func(p *ratelimit.Policy) {
