@@ -192,6 +192,13 @@ func (w *world) Grant(_ context.Context, key ratelimit.Key, rates []counter.Rate
 	return nil
 }
 
+// lease says which leases there are, and which nodes do not say.
+func (w *world) lease(silent []string, held ...admin.Lease) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.leases, w.silent = held, silent
+}
+
 func (w *world) Leases(context.Context, ratelimit.Key) (admin.Leases, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

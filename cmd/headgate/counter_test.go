@@ -18,8 +18,7 @@ func TestCounterCommands(t *testing.T) {
 	key := string(w.charge("resize", "acme", 10, rate))
 	w.charge("resize", "other", 3, rate)
 	w.charge("gone", "acme", 1, rate)
-	w.leases = []admin.Lease{{Node: "n2", Units: 4, Until: 50 * time.Millisecond}}
-	w.silent = []string{"n3"}
+	w.lease([]string{"n3"}, admin.Lease{Node: "n2", Units: 4, Until: 50 * time.Millisecond})
 
 	const acme = " --function resize --version v1 --account acme"
 	for _, step := range []told{
