@@ -81,6 +81,7 @@ func weather(t *testing.T, shape cluster.Shape, rage time.Duration, from uint64)
 		calls = append(calls, own...)
 	}
 	exact := histories.stop()
+	c.AwaitSettled()
 	s.wantLinearizable(exact)
 	s.wantOnlyTheDeadToFail(calls)
 	for _, p := range c.Policies() {

@@ -79,7 +79,6 @@ func (s *storm) rage(shape cluster.Shape, length time.Duration) {
 		s.rest(s.upTo(maxCalm))
 	}
 	s.c.AwaitReady()
-	s.c.AwaitSettled()
 }
 
 // draw is one node, or now and then two.
