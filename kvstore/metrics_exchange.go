@@ -44,6 +44,8 @@ const (
 	askAnswered askResult = "answered" // settled by the owner, or refused for good
 	askDeclined askResult = "declined" // the owner takes none now, or is gone
 	askSilent   askResult = "silent"   // no answer in time
+	// The owner did not say what became of it, and the deputy settled it.
+	askDeputized askResult = "deputized"
 )
 
 // ownerMetrics counts what [owners] ask of one another.
@@ -61,10 +63,10 @@ func newOwnerMetrics(f promauto.Factory) ownerMetrics {
 		asks: make(map[askResult]prometheus.Counter),
 		served: f.NewCounter(prometheus.CounterOpts{
 			Name: "headgate_owner_served_total",
-			Help: "Exchanges of other nodes that this node settled as the owner of their counter.",
+			Help: "Exchanges of other nodes that this node settled as the owner of their counter, or its deputy.",
 		}),
 	}
-	for _, r := range []askResult{askAnswered, askDeclined, askSilent} {
+	for _, r := range []askResult{askAnswered, askDeclined, askSilent, askDeputized} {
 		m.asks[r] = asks.WithLabelValues(string(r))
 	}
 	return m

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -23,8 +22,9 @@ const ownerSubject = "headgate.exchange."
 // ownerConfig bounds what nodes ask of one another; zero fields take the
 // defaults of newOwners.
 type ownerConfig struct {
-	// Answer is the longest wait for an owner; less where the caller has less
-	// time, so that the way straight to the store still fits. Default 40 ms.
+	// Answer is the longest wait for an owner, and for a deputy; less where the
+	// caller has less time, so that the way straight to the store still fits.
+	// Default 40 ms.
 	Answer time.Duration
 	// Probe is how often, and how long at most, a node that did not answer is
 	// asked whether it does again. Default 1 s.
@@ -34,7 +34,8 @@ type ownerConfig struct {
 	InFlight int
 }
 
-// answerShare is the part of a caller's remaining time that its owner gets.
+// answerShare is the part of a caller's remaining time that its owner gets, and
+// the part of what then remains that the deputy gets.
 const answerShare = 0.4
 
 // wire is what carries messages between nodes, and to the store and back; in
@@ -65,7 +66,7 @@ type owners struct {
 	slots chan struct{} // one for each exchange being settled for others
 
 	mu       sync.Mutex
-	sub      *nats.Subscription
+	subs     []*nats.Subscription
 	declines bool // takes no exchanges of others, or no more
 	serving  sync.WaitGroup
 	suspects map[string]struct{} // nodes being probed
@@ -106,9 +107,9 @@ func orDefault[T int | time.Duration](v, otherwise T) T {
 	return otherwise
 }
 
-// Exchange implements [ratelimit.Store]. It asks the counter's owner; where
-// that is this node, or nobody, or does not answer in time, it settles with the
-// store itself.
+// Exchange implements [ratelimit.Store]. It asks the counter's owner, and the
+// deputy where the owner does not say what became of it; where that is this node,
+// or nobody, or does not answer in time, it settles with the store itself.
 func (o *owners) Exchange(ctx context.Context, x ratelimit.Exchange) (ratelimit.Grant, error) {
 	started := time.Now()
 	owner := o.places.owner(x.Key)
@@ -117,29 +118,28 @@ func (o *owners) Exchange(ctx context.Context, x ratelimit.Exchange) (ratelimit.
 	}
 	clock := o.settler.clock
 	a := ask{x: x, issued: clock.Now().Add(-clock.Error()), patience: o.patience(ctx)}
-	reply, err := o.ask(ctx, owner, a)
-	switch {
-	case err == nil && reply.final:
-		o.metrics.asks[askAnswered].Inc()
-		o.metrics.exchanged(reply.result(), time.Since(started))
-		return reply.grant, reply.err
-	case err == nil || errors.Is(err, nats.ErrNoResponders):
-		o.metrics.asks[askDeclined].Inc()
-	default:
-		o.metrics.asks[askSilent].Inc()
+	r := o.ask(ctx, owner, a)
+	if r.doubtful {
+		a.repeated = true
+		r = o.askDeputy(ctx, owner, a, r)
 	}
-	if !reply.doubtful {
+	o.metrics.asks[r.told].Inc()
+	switch {
+	case r.final:
+		o.metrics.exchanged(r.result(), time.Since(started))
+		return r.grant, r.err
+	case r.doubtful:
+		return o.repeat(ctx, a)
+	default:
 		return o.settler.exchange(ctx, x, straight(x))
 	}
-	return o.repeat(ctx, a)
 }
 
-// repeat settles an exchange that its owner may have settled, or may still. The
-// record tells. Where it cannot be asked the exchange stays in doubt, also if
-// nothing of the repeat was applied.
+// repeat settles an exchange that its owner may have settled, or may still, and
+// its deputy too. The record tells. Where it cannot be asked the exchange stays in
+// doubt, also if nothing of the repeat was applied.
 func (o *owners) repeat(ctx context.Context, a ask) (ratelimit.Grant, error) {
-	o.stepAside(ctx)
-	g, err := o.settler.exchange(ctx, a.x, itinerary{travels: true, repeated: true, issued: a.issued})
+	g, err := o.settler.exchange(ctx, a.x, a.way())
 	if err == nil || errors.Is(err, ratelimit.ErrUnknown) {
 		return g, err
 	}
@@ -150,19 +150,8 @@ func (o *owners) repeat(ctx context.Context, a ask) (ratelimit.Grant, error) {
 	return g, fmt.Errorf("%w: the counter's owner did not answer; then: %s", ratelimit.ErrUnknown, err.Error())
 }
 
-// stepAside waits for a moment: many nodes may have missed an answer together,
-// and a late owner settles for all of them if they leave it the time.
-func (o *owners) stepAside(ctx context.Context) {
-	timer := time.NewTimer(rand.N(o.cfg.Answer / 4))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-}
-
-// patience is how long an owner may deal with an exchange. It is longer than the
-// wait for its answer: an owner that is late settles all that wait for the
+// patience is how long another node may deal with an exchange. It is longer than
+// the wait for its answer: an owner that is late settles all that wait for the
 // counter at once, and then those who went to the store find that there.
 func (o *owners) patience(ctx context.Context) time.Duration {
 	most := time.Duration(float64(o.cfg.Answer) / answerShare)
@@ -173,38 +162,46 @@ func (o *owners) patience(ctx context.Context) time.Duration {
 	return max(time.Millisecond, min(most, time.Until(deadline)))
 }
 
-// reply is what came of asking an owner.
+// reply is what came of asking another node.
 type reply struct {
 	outcome
 	final    bool // nobody else need be asked
-	doubtful bool // the owner may have settled it, or may still
+	doubtful bool // the node may have settled it, or may still
+	told     askResult
 }
 
-// ask sends an exchange to its owner and waits for the answer. The error is why
-// there is none.
-func (o *owners) ask(ctx context.Context, owner string, a ask) (reply, error) {
+// ask sends an exchange to another node and waits for the answer.
+func (o *owners) ask(ctx context.Context, node string, a ask) reply {
 	data, err := encodeAsk(a)
 	if err != nil || !o.nc.IsConnected() {
-		return reply{}, nil
+		return reply{told: askDeclined}
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(answerShare*float64(a.patience)))
 	defer cancel()
-	msg, err := o.nc.RequestWithContext(ctx, ownerSubject+owner, data)
+	msg, err := o.nc.RequestWithContext(ctx, a.subject()+node, data)
 	switch {
+	case errors.Is(err, nats.ErrNoResponders) && a.repeated:
+		o.suspect(node) // it may be of a release that is nobody's deputy
+		return reply{told: askDeclined}
 	case errors.Is(err, nats.ErrNoResponders):
-		o.passOver(owner)
-		return reply{}, err
+		o.passOver(node)
+		return reply{told: askDeclined}
 	case errors.Is(err, context.DeadlineExceeded):
-		o.suspect(owner)
-		return reply{doubtful: true}, err
+		o.suspect(node)
+		return reply{doubtful: true, told: askSilent}
 	case err != nil:
-		return reply{doubtful: true}, err
+		return reply{doubtful: true, told: askSilent}
 	}
-	return o.heed(owner, a.x, msg.Data), nil
+	r := o.heed(node, a.x, msg.Data)
+	r.told = askDeclined
+	if r.final {
+		r.told = askAnswered
+	}
+	return r
 }
 
-// heed reads an owner's answer.
-func (o *owners) heed(owner string, x ratelimit.Exchange, data []byte) reply {
+// heed reads a node's answer.
+func (o *owners) heed(node string, x ratelimit.Exchange, data []byte) reply {
 	var pb recordpb.Answer
 	if err := proto.Unmarshal(data, &pb); err != nil {
 		return reply{doubtful: true}
@@ -220,7 +217,7 @@ func (o *owners) heed(owner string, x ratelimit.Exchange, data []byte) reply {
 		err := fmt.Errorf("%w: the counter's owner says: %s", ratelimit.ErrNewerFormat, pb.GetReason())
 		return reply{final: true, outcome: outcome{err: err}}
 	case recordpb.Outcome_OUTCOME_NOT_MINE:
-		o.passOver(owner)
+		o.passOver(node)
 		return reply{}
 	case recordpb.Outcome_OUTCOME_UNAVAILABLE:
 		return reply{}

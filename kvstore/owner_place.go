@@ -12,7 +12,8 @@ import (
 )
 
 // places finds the owner of a counter: the node with the greatest hash of node
-// and counter, among those that live and are not silent (rendezvous hashing).
+// and counter, among those that live and are not silent (rendezvous hashing). The
+// next one is the deputy, who becomes the owner when that is lost.
 // When a node comes or goes only the counters that it gains or loses move, and
 // every node that knows of the same others finds the same owner. All methods
 // may be called concurrently.
@@ -62,14 +63,18 @@ func sameSlice(a, b []string) bool {
 }
 
 // owner is the node that settles a counter; empty when there is none.
-func (p *places) owner(key ratelimit.Key) string {
+func (p *places) owner(key ratelimit.Key) string { return p.deputy(key, "") }
+
+// deputy is the node that settles a counter in place of its owner; empty when
+// there is none.
+func (p *places) deputy(key ratelimit.Key, owner string) string {
 	t, silents := p.current(), p.silents.Load()
 	hash := xxhash.Sum64String(string(key))
 	var best string
 	var weight uint64
 	for i, name := range t.names {
 		w := mix(t.hashes[i] ^ hash)
-		if (best == "" || w > weight) && !isSilent(silents, name) {
+		if (best == "" || w > weight) && name != owner && !isSilent(silents, name) {
 			best, weight = name, w
 		}
 	}

@@ -2,7 +2,9 @@ package kvstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/nats-io/nats.go"
 	"google.golang.org/protobuf/proto"
@@ -15,14 +17,18 @@ import (
 func (o *owners) Start(context.Context) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.sub != nil || o.declines {
+	if len(o.subs) > 0 || o.declines {
 		return nil
 	}
-	sub, err := o.nc.Subscribe(ownerSubject+o.node, o.take)
-	if err != nil {
-		return fmt.Errorf("kvstore: take exchanges of other nodes: %w", err)
+	var subs []*nats.Subscription
+	for _, subject := range []string{ownerSubject, deputySubject} {
+		sub, err := o.nc.Subscribe(subject+o.node, o.take)
+		if err != nil {
+			return errors.Join(fmt.Errorf("kvstore: take exchanges of other nodes: %w", err), o.unsubscribe(subs))
+		}
+		subs = append(subs, sub)
 	}
-	o.sub = sub
+	o.subs = subs
 	return nil
 }
 
@@ -54,18 +60,27 @@ func (o *owners) Drain(ctx context.Context) error {
 func (o *owners) Stop(ctx context.Context) error {
 	err := o.Drain(ctx)
 	o.mu.Lock()
-	sub := o.sub
-	o.sub = nil
+	subs := o.subs
+	o.subs = nil
 	o.endProbes()
 	o.mu.Unlock()
 	o.probes.Wait() // each ends with probing
-	if sub != nil && sub.IsValid() && o.nc.IsConnected() {
-		// Without a connection there is nothing to take back.
-		if failed := sub.Unsubscribe(); err == nil && failed != nil {
-			err = fmt.Errorf("unsubscribe: %w", failed)
+	return errors.Join(err, o.unsubscribe(subs))
+}
+
+// unsubscribe takes subscriptions back; without a connection there is nothing to
+// take back.
+func (o *owners) unsubscribe(subs []*nats.Subscription) error {
+	var errs []error
+	for _, sub := range subs {
+		if !sub.IsValid() || !o.nc.IsConnected() {
+			continue
+		}
+		if err := sub.Unsubscribe(); err != nil {
+			errs = append(errs, fmt.Errorf("unsubscribe: %w", err))
 		}
 	}
-	return err
+	return errors.Join(errs...)
 }
 
 // take is called for one message after the other and must not wait.
@@ -118,6 +133,7 @@ func (o *owners) serve(msg *nats.Msg) {
 		o.respond(msg, &recordpb.Answer{Outcome: recordpb.Outcome_OUTCOME_UNAVAILABLE, Reason: err.Error()})
 		return
 	}
+	a.repeated = strings.HasPrefix(msg.Subject, deputySubject)
 	clock := o.settler.clock
 	if a.stale(clock.Now(), clock.Error()) {
 		return // nobody waits for an answer
@@ -125,7 +141,9 @@ func (o *owners) serve(msg *nats.Msg) {
 	ctx, cancel := context.WithTimeout(o.settler.base, a.patience)
 	defer cancel()
 	o.metrics.served.Inc()
-	g, err := o.settler.exchange(ctx, a.x, itinerary{travels: true, issued: a.issued})
+	way := a.way()
+	way.served = true
+	g, err := o.settler.exchange(ctx, a.x, way)
 	o.respond(msg, answerOf(g, err))
 }
 

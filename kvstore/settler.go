@@ -129,6 +129,8 @@ type itinerary struct {
 	issued counter.Instant
 	// repeated: it may have been settled by another node already.
 	repeated bool
+	// served: it is another node's, whose owner or deputy this one is.
+	served bool
 }
 
 // straight is the itinerary of an exchange that a node settles for itself. Its

@@ -15,8 +15,8 @@ import (
 // Bounds of a [round].
 const (
 	// pauseLeast and pauseMost bound the pause after a conflict; it doubles in
-	// between and any part of it may be waited. Who repeats what an owner is
-	// about to settle waits longer: the owner settles for all of them at once.
+	// between and any part of it may be waited. Who repeats what an owner or a
+	// deputy is about to settle waits longer: those settle for all at once.
 	pauseLeast  = time.Millisecond
 	pauseMost   = 32 * time.Millisecond
 	pauseRepeat = 8
@@ -92,6 +92,12 @@ func (r *round) step() error {
 // memory of the record is young enough.
 func (r *round) repeats() bool {
 	return slices.ContainsFunc(r.callers, func(c *caller) bool { return c.way.repeated })
+}
+
+// intrudes reports whether an exchange is repeated that others are about to
+// settle, and none is settled here for others.
+func (r *round) intrudes() bool {
+	return r.repeats() && !slices.ContainsFunc(r.callers, func(c *caller) bool { return c.way.served })
 }
 
 // read replaces the memory with what the store's leader says. Errors:
@@ -233,7 +239,7 @@ func (r *round) patience(err error) error {
 // [ratelimit.ErrUnavailable], when the settler stops.
 func (r *round) pause() error {
 	most := min(pauseMost, pauseLeast<<min(r.tries, 10))
-	if r.repeats() {
+	if r.intrudes() {
 		most *= pauseRepeat
 	}
 	r.tries++

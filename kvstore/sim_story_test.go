@@ -58,16 +58,16 @@ func (w *simWorld) toldWrite(b *simBook, rec *record) {
 
 // simTally is what happened in some seeds.
 type simTally struct {
-	seeds, decided, admitted, degraded          int64
-	answered, declined, silent, conflicts, late int64
-	forgotten, balanced                         int64
+	seeds, decided, admitted, degraded    int64
+	answered, declined, silent, deputized int64
+	conflicts, late, forgotten, balanced  int64
 }
 
 func (w *simWorld) tally() simTally {
 	count := func(r askResult) int64 { return int64(testutil.ToFloat64(w.metrics.asks[r])) }
 	return simTally{
 		seeds: 1, decided: w.decided.Load(), admitted: w.admitted.Load(), degraded: w.degraded.Load(),
-		answered: count(askAnswered), declined: count(askDeclined), silent: count(askSilent),
+		answered: count(askAnswered), declined: count(askDeclined), silent: count(askSilent), deputized: count(askDeputized),
 		conflicts: int64(w.store.conflicts), late: int64(w.net.late),
 		forgotten: int64(w.forgotten), balanced: w.balanced.Load(),
 	}
@@ -81,6 +81,7 @@ func (a *simTally) add(b simTally) {
 	a.answered += b.answered
 	a.declined += b.declined
 	a.silent += b.silent
+	a.deputized += b.deputized
 	a.conflicts += b.conflicts
 	a.late += b.late
 	a.forgotten += b.forgotten
@@ -88,6 +89,6 @@ func (a *simTally) add(b simTally) {
 }
 
 func (a simTally) String() string {
-	return fmt.Sprintf("%d seeds: %d decided, %d admitted, %d degraded; owners: %d answered, %d declined, %d silent; %d conflicts, %d late, %d forgotten; %d books balanced to the unit",
-		a.seeds, a.decided, a.admitted, a.degraded, a.answered, a.declined, a.silent, a.conflicts, a.late, a.forgotten, a.balanced)
+	return fmt.Sprintf("%d seeds: %d decided, %d admitted, %d degraded; owners: %d answered, %d declined, %d silent, %d deputized; %d conflicts, %d late, %d forgotten; %d books balanced to the unit",
+		a.seeds, a.decided, a.admitted, a.degraded, a.answered, a.declined, a.silent, a.deputized, a.conflicts, a.late, a.forgotten, a.balanced)
 }

@@ -23,6 +23,22 @@ type ask struct {
 	issued counter.Instant
 	// patience is how long somebody cares what it comes to.
 	patience time.Duration
+	// repeated: its owner left it in doubt. Not in the message, but in the subject
+	// that it comes on.
+	repeated bool
+}
+
+// subject goes before the name of the node that an ask is sent to.
+func (a ask) subject() string {
+	if a.repeated {
+		return deputySubject
+	}
+	return ownerSubject
+}
+
+// way is the itinerary of an exchange that was sent to another node.
+func (a ask) way() itinerary {
+	return itinerary{travels: true, repeated: a.repeated, issued: a.issued}
 }
 
 func encodeAsk(a ask) ([]byte, error) {
