@@ -72,8 +72,7 @@ type demand struct {
 	quiet  int     // ticks in a row without anything spent
 }
 
-// verdict is what a cell says to one invocation. It is kept small: the fast
-// path passes it around by value.
+// verdict is what a cell says to one invocation.
 type verdict struct {
 	outcome   cellOutcome
 	degraded  bool
@@ -96,29 +95,31 @@ const (
 )
 
 // take is the fast path: it takes cost units from the live lease, or knows that
-// they are not to be had. It neither locks nor allocates.
-func (c *cell) take(l *Limiter, p *plan, now counter.Instant, cost int64) verdict {
+// they are not to be had, and says so in v; where it cannot tell it leaves v as it
+// is. It neither locks nor allocates. (To return a verdict would be to copy it just
+// after it was written, for which a processor waits.)
+func (c *cell) take(l *Limiter, p *plan, now counter.Instant, cost int64, v *verdict) {
 	if epoch := l.epoch.Load(); c.used.Load() != epoch {
 		c.used.Store(epoch)
 	}
 	if c.plan.Load() != p {
-		return verdict{}
+		return
 	}
 	if ls := c.lease.Load(); ls.live(now) {
 		if left, ok := ls.take(cost); ok {
 			if left <= ls.low && !ls.asked.Load() && ls.asked.CompareAndSwap(false, true) {
 				l.askAhead(c)
 			}
-			return verdict{outcome: taken, lease: ls, remaining: left + ls.rest, degraded: ls.degraded}
+			v.outcome, v.lease, v.remaining, v.degraded = taken, ls, left+ls.rest, ls.degraded
+			return
 		}
 	}
 	if d := c.denial.Load(); d.denies(now, cost) {
 		if !d.asked.Load() && d.asked.CompareAndSwap(false, true) {
 			l.askAgain(c)
 		}
-		return d.verdict(p, now, cost)
+		d.tell(p, now, cost, v)
 	}
-	return verdict{}
 }
 
 // mode is how the cell keeps its counter. One that is not kept cannot hold what

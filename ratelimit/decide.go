@@ -23,7 +23,7 @@ type hold struct {
 // A denial is a Decision, not an error, and so is a decision made while the
 // store is away. Errors: a [*FieldError] (errors.Is [ErrInvalid]), [ErrStopped],
 // and the context's.
-func (l *Limiter) Decide(ctx context.Context, inv Invocation) (Decision, error) {
+func (l *Limiter) Decide(ctx context.Context, inv Invocation) (d Decision, err error) {
 	if l.stopping.Load() {
 		return Decision{}, ErrStopped
 	}
@@ -48,7 +48,7 @@ func (l *Limiter) Decide(ctx context.Context, inv Invocation) (Decision, error) 
 	if inv.Cost > lu.capacity {
 		return impossible(lu, inv.Cost), nil
 	}
-	d := Decision{Outcome: Admitted, Remaining: Unlimited, Policy: r.compiled.policy}
+	d.Outcome, d.Remaining, d.Policy = Admitted, Unlimited, r.compiled.policy
 	err = l.decideTiers(ctx, r.scope, lu, &inv, now, &d)
 	return d, err
 }
@@ -59,7 +59,8 @@ func (l *Limiter) decideTiers(ctx context.Context, s *scope, lu *lineup, inv *In
 	var holds [Tiers]hold
 	for i, p := range lu.plans {
 		c := l.cell(s, p.tier, inv)
-		v := c.take(l, p, now, inv.Cost)
+		var v verdict
+		c.take(l, p, now, inv.Cost, &v)
 		if v.outcome == mustWait {
 			var err error
 			if v, err = l.acquire(ctx, c, p, inv.Cost); err != nil {
@@ -72,7 +73,7 @@ func (l *Limiter) decideTiers(ctx context.Context, s *scope, lu *lineup, inv *In
 		d.Degraded = d.Degraded || v.degraded
 		if v.outcome != taken {
 			l.release(&holds, inv.Cost)
-			deny(d, p, v, now)
+			deny(d, p, &v, now)
 			return nil
 		}
 		holds[i] = hold{c, v.lease, v.at}
@@ -93,7 +94,7 @@ func (l *Limiter) release(holds *[Tiers]hold, cost int64) {
 }
 
 // deny makes d the denial that a tier's verdict is.
-func deny(d *Decision, p *plan, v verdict, now counter.Instant) {
+func deny(d *Decision, p *plan, v *verdict, now counter.Instant) {
 	d.Outcome, d.Tier, d.Remaining = Denied, p.tier, v.remaining
 	if v.rate != nil {
 		d.Rate = *v.rate

@@ -27,12 +27,18 @@ func (d *denial) denies(now counter.Instant, cost int64) bool {
 	return d != nil && cost >= d.cost && now < d.until
 }
 
-func (d *denial) verdict(p *plan, now counter.Instant, cost int64) verdict {
-	v := verdict{outcome: refused, rate: d.rate, at: d.until, retry: d.retry, remaining: d.remaining, degraded: d.degraded}
+// tell makes v the verdict on an invocation that is denied.
+func (d *denial) tell(p *plan, now counter.Instant, cost int64, v *verdict) {
+	v.outcome, v.rate, v.at, v.retry = refused, d.rate, d.until, d.retry
+	v.remaining, v.degraded = d.remaining, d.degraded
 	if cost > d.cost && d.state != nil {
 		rate, next, _ := d.state.Limiting(p.rates, now, cost)
 		v.rate, v.at = p.rateAt(rate), next
 	}
+}
+
+func (d *denial) verdict(p *plan, now counter.Instant, cost int64) (v verdict) {
+	d.tell(p, now, cost, &v)
 	return v
 }
 

@@ -23,7 +23,7 @@ func (l *Limiter) lookAt(ctx context.Context, r *route, lu *lineup, inv *Invocat
 		free := s.available()
 		if free == 0 && d.Outcome == Admitted {
 			rate, next, _ := s.state.Limiting(s.plan.rates, s.now, 1)
-			deny(&d, s.plan, verdict{rate: s.plan.rateAt(rate), at: next}, s.now)
+			deny(&d, s.plan, &verdict{rate: s.plan.rateAt(rate), at: next}, s.now)
 			continue
 		}
 		if d.Remaining == Unlimited || free < d.Remaining {
