@@ -12,14 +12,19 @@ type dispatcher struct {
 	urgent  []*cell // somebody waits, or the counter is near its limit
 	normal  []*cell
 	workers int
+	closed  bool // nothing is pushed any more
 	idle    sync.WaitGroup
 }
 
 // push lets a worker run the cell's exchange. The caller makes sure that a cell
-// is pushed once at a time.
+// is pushed once at a time. After wait it does nothing: who waits for the exchange
+// waits as for a store that does not answer.
 func (d *dispatcher) push(c *cell, urgent bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.closed {
+		return
+	}
 	if urgent {
 		d.urgent = append(d.urgent, c)
 	} else {
@@ -65,5 +70,10 @@ func (d *dispatcher) busy() bool {
 	return d.workers > 0
 }
 
-// wait waits until all workers are gone. Nothing may be pushed meanwhile.
-func (d *dispatcher) wait() { d.idle.Wait() }
+// wait lets nothing more be pushed and waits until all workers are gone.
+func (d *dispatcher) wait() {
+	d.mu.Lock()
+	d.closed = true
+	d.mu.Unlock()
+	d.idle.Wait()
+}
