@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/headgate-io/headgate/kvstore/recordpb"
@@ -28,60 +28,51 @@ func keyOf(tb testing.TB, o *owners, owner, deputy string) ratelimit.Key {
 }
 
 // TestDeputySettlesForAll: many nodes miss one owner's answer together. The
-// deputy alone writes, and those that gather while it does have one write.
+// deputy alone writes, and those that gather while it does have one write. In
+// virtual time: it is all about who waits how long for whom.
 func TestDeputySettlesForAll(t *testing.T) {
-	b := newBed(t, 3)
-	names := []string{"frozen"}
-	for i := range 9 {
-		names = append(names, fmt.Sprintf("node-%d", i))
-	}
-	list := newRoster(names...)
-	var nodes []*owners
-	for _, name := range names[1:] {
-		nodes = append(nodes, b.member(t, name, list, ownerConfig{Answer: time.Second}))
-	}
-	deputy, others := nodes[0], nodes[1:]
-	if _, err := deputy.nc.Subscribe(ownerSubject+"frozen", func(*nats.Msg) {}); err != nil {
-		t.Fatal(err)
-	}
-	if err := deputy.settler.bucket.js.Conn().Flush(); err != nil {
-		t.Fatal(err)
-	}
-	// Its first write takes until all have come.
-	deputy.settler.bucket.js = &lossy{
-		JetStream: deputy.settler.bucket.js,
-		publish: once(func(send func() (*jetstream.PubAck, error)) (*jetstream.PubAck, error) {
-			if !within(bedWait, func() bool { return testutil.ToFloat64(deputy.metrics.served) == float64(len(others)) }) {
-				t.Error("not all come to the deputy")
-			}
-			return send()
-		}),
-	}
-	key := keyOf(t, deputy, "frozen", deputy.node)
-	var asking sync.WaitGroup
-	for _, o := range nodes {
-		asking.Go(func() {
-			g, err := o.Exchange(t.Context(), named(o.node, needs(key, perDay(100), 1)))
-			if err != nil || g.Units != 1 {
-				t.Errorf("%s: granted %d, %v", o.node, g.Units, err)
-			}
-		})
-	}
-	asking.Wait()
-	for _, o := range others {
-		deputized, writes := o.metrics.asks[askDeputized], o.metrics.writes
-		if testutil.ToFloat64(deputized) != 1 || testutil.ToFloat64(writes) != 0 {
-			t.Errorf("%s: %v settled by the deputy and %v written, want 1 and none",
-				o.node, testutil.ToFloat64(deputized), testutil.ToFloat64(writes))
+	synctest.Test(t, func(t *testing.T) {
+		w := newSimWorld(simScenario{
+			nodes:  10,
+			config: ratelimit.DefaultConfig(),
+			plan:   simPlan{Latency: time.Millisecond},
+			policy: &ratelimit.Policy{Function: "f", Version: ratelimit.Any},
+		}, simTamper{})
+		for _, n := range w.nodes {
+			n.start()
 		}
-	}
-	writes, conflicts := testutil.ToFloat64(deputy.metrics.writes), testutil.ToFloat64(deputy.metrics.conflicts)
-	if writes > 2 || conflicts != 0 {
-		t.Errorf("%v writes and %v conflicts, want one write for the first, one for the rest", writes, conflicts)
-	}
-	if got := b.spent(t, deputy, key); got != int64(len(nodes)) {
-		t.Errorf("%d charged, want %d", got, len(nodes))
-	}
+		frozen, deputy, others := w.nodes[0], w.nodes[1], w.nodes[2:]
+		frozen.freeze()
+		key := keyOf(t, deputy.life.owners, frozen.name, deputy.name)
+		var asking sync.WaitGroup
+		for _, n := range w.nodes[1:] {
+			asking.Go(func() {
+				g, err := n.life.owners.Exchange(t.Context(), named(n.name, needs(key, perDay(100), 1)))
+				if err != nil || g.Units != 1 {
+					t.Errorf("%s: granted %d, %v", n.name, g.Units, err)
+				}
+			})
+		}
+		asking.Wait()
+		silent, deputized := testutil.ToFloat64(w.metrics.asks[askSilent]), testutil.ToFloat64(w.metrics.asks[askDeputized])
+		if silent != 1 || deputized != float64(len(others)) {
+			t.Errorf("%v went on by themselves, the deputy settled for %v; want the deputy alone, and %d", silent, deputized, len(others))
+		}
+		writes, conflicts := testutil.ToFloat64(w.metrics.writes), testutil.ToFloat64(w.metrics.conflicts)
+		if writes > 2 || conflicts != 0 {
+			t.Errorf("%v writes and %v conflicts, want one write for the first, one for the rest", writes, conflicts)
+		}
+		charged := simUsed(perDay(100)[0], w.store.record(simSubjects+string(key)).counter, w.truth.Now())
+		if charged != int64(len(others))+1 {
+			t.Errorf("%d charged, want %d", charged, len(others)+1)
+		}
+		w.heal()
+		w.stop()
+		w.net.flights.Wait()
+		for _, fault := range w.faults {
+			t.Error(fault)
+		}
+	})
 }
 
 // TestDeputyKnowsWhatTheOwnerSettled: only the owner's answer got lost, and the
