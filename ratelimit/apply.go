@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/headgate-io/headgate/ratelimit/counter"
@@ -103,10 +104,25 @@ func (l *Limiter) apply(c *cell, f *flight, g Grant) {
 		}
 		d := newDenial(state, f.plan, now, denied)
 		if d != nil {
-			d.asked.Store(len(f.batch) > 0)
+			d.asked.Store(len(f.batch)+len(w.queue) > 0)
 		}
 		c.denial.Store(d)
 	}
+	l.serveQueued(c, now)
+}
+
+// serveQueued decides for those who came while the exchange was under way what
+// can be decided without another one, as for those who come now. The lock is
+// held.
+func (l *Limiter) serveQueued(c *cell, now counter.Instant) {
+	w, p := c.work, c.plan.Load()
+	w.queue = slices.DeleteFunc(w.queue, func(wt *waiter) bool {
+		v, ok := l.decideLocked(c, p, now, wt.cost)
+		if ok {
+			wt.done <- v
+		}
+		return ok
+	})
 }
 
 // serve gives the granted units to the waiters in their order. It returns what

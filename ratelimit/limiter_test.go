@@ -204,6 +204,41 @@ func TestCase12_manyWorkersExactlyTheLimit(t *testing.T) {
 	}
 }
 
+// Who comes while an exchange is under way needs none of its own when that one
+// tells enough: it is decided as if it had come a moment later.
+func TestDecide_theExchangeUnderWayDecidesForWhoComesMeanwhile(t *testing.T) {
+	const takes = 50 * time.Millisecond
+	invocation := ratelimit.Invocation{Account: "a", Function: "f", Version: "v", Cost: 1}
+	for _, c := range consistencies {
+		t.Run(c.String(), func(t *testing.T) {
+			inWorld(t, 0, func(w *world) {
+				exchanges := 0
+				w.store = storetest.NewMemory(w.clock, storetest.WithFaults(func(ratelimit.Exchange) storetest.Fault {
+					exchanges++
+					return storetest.Fault{Before: takes}
+				}))
+				w.nodes = append(w.nodes, w.node(1))
+				began := time.Now()
+				var first sync.WaitGroup
+				first.Go(func() {
+					if d, err := w.nodes[0].Decide(w.t.Context(), invocation); err != nil || !d.Allowed() {
+						t.Errorf("the first one was not admitted: %v, %v", d.Outcome, err)
+					}
+				})
+				time.Sleep(takes / 2)
+				if w.ask(0, invocation).Allowed() {
+					t.Error("a second one was admitted, the limit is 1")
+				}
+				if waited := time.Since(began); waited != takes {
+					t.Errorf("it was told after %v, want %v: with the first", waited, takes)
+				}
+				first.Wait()
+				w.want("exchanges", exchanges, 1)
+			}, perAccount(t, "1-H", c))
+		})
+	}
+}
+
 // Case 22: an account moves between the general rate and an override of its
 // own: what it spent stays spent, and the counters are not mixed up.
 func TestCase22_anOverrideKeepsWhatWasSpent(t *testing.T) {
