@@ -44,6 +44,11 @@ func bucketNames() []string {
 	return []string{CountersBucket, NodesBucket, settingsBucket, PoliciesBucket}
 }
 
+// lasting reports whether a server must hold what a bucket held before it is
+// counted on. Heartbeats are sent anew all the time, what a server missed of them
+// has expired, and it may take its leader five seconds to find that out.
+func lasting(bucket string) bool { return bucket != NodesBucket }
+
 // bucketConfig is a bucket's stream as it must be.
 //
 // Per-message expiry without delete markers: a marker of an expiry may land on

@@ -13,13 +13,13 @@ import (
 )
 
 // openBuckets makes or repairs the buckets and checks that they can be used,
-// and that this node's own replicas are up to date.
+// and that this node's own replicas of what lasts are up to date.
 func (s *Store) openBuckets(ctx context.Context) error {
 	return s.eachBucket(ctx, func(bucket string, info *jetstream.StreamInfo) error {
 		if err := s.usable(bucket, info); err != nil {
 			return err
 		}
-		if s.server != nil && holds(info, s.cfg.NodeName) && !s.server.current(streamPrefix+bucket) {
+		if lasting(bucket) && s.server != nil && holds(info, s.cfg.NodeName) && !s.server.current(streamPrefix+bucket) {
 			return fmt.Errorf("bucket %s is not up to date on this server: %w", bucket, errBucketNotReady)
 		}
 		return nil

@@ -149,20 +149,52 @@ func (e *embedded) run(ctx context.Context, note func(error)) error {
 		if !e.srv.Running() {
 			return errServerStopped
 		}
-		h := e.srv.Healthz(nil)
-		if h.StatusCode == http.StatusOK {
+		unwell := e.health()
+		if unwell == nil {
 			return nil
 		}
 		if e.gather != nil && !e.patient && time.Since(began) > firstElection && !e.led() {
 			return errNotElected
 		}
-		note(fmt.Errorf("embedded server: %s", h.Error))
+		note(fmt.Errorf("embedded server: %w", unwell))
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-tick.C:
 		}
 	}
+}
+
+// health is nil when JetStream may be spoken to: it knows what the cluster has,
+// and has what it should have of what lasts.
+func (e *embedded) health() error {
+	if !e.member {
+		return health(e.srv.Healthz(nil))
+	}
+	if err := health(e.srv.Healthz(&server.HealthzOptions{JSMetaOnly: true})); err != nil {
+		return err
+	}
+	for _, b := range bucketNames() {
+		if !lasting(b) {
+			continue
+		}
+		h := e.srv.Healthz(&server.HealthzOptions{Account: server.DEFAULT_GLOBAL_ACCOUNT, Stream: streamPrefix + b})
+		if h.StatusCode == http.StatusNotFound {
+			continue // nobody made it yet, or others hold it
+		}
+		if err := health(h); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// health is what a server says of itself; nil: it is well.
+func health(h *server.HealthStatus) error {
+	if h.StatusCode == http.StatusOK {
+		return nil
+	}
+	return errors.New(h.Error)
 }
 
 // led reports whether the cluster has a leader.
