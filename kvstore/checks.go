@@ -21,7 +21,7 @@ var errNotChecked = errors.New("not looked at yet")
 //
 //   - "connected": to NATS;
 //   - "buckets": they exist with the configured replicas and have a leader, and
-//     an embedded server's own replica is up to date;
+//     an embedded server's own replicas of what lasts are up to date;
 //   - "clock": heartbeats are written and read back.
 //
 // It asks nobody, so it may be called as often as one likes.
