@@ -17,10 +17,11 @@ type front struct {
 // openFront begins to answer exchanges, and to take those of other nodes.
 func (s *Store) openFront(ctx context.Context) error {
 	l := s.link.Load()
-	settler := newSettler(l.js, streamPrefix+CountersBucket, s.clock, settlerConfig{
-		Attempt: s.cfg.AttemptTimeout,
-		Node:    s.cfg.NodeName,
-	}, s.metrics)
+	cfg := settlerConfig{Attempt: s.cfg.AttemptTimeout, Node: s.cfg.NodeName}
+	if s.cfg.Embedded() { // the nodes' wall clocks are the servers'
+		cfg.Apart = s.nodes.members.wallsApart
+	}
+	settler := newSettler(l.js, streamPrefix+CountersBucket, s.clock, cfg, s.metrics)
 	f := &front{
 		settler: settler,
 		owners:  newOwners(l.nc, settler, s.nodes.members, s.cfg.NodeName, ownerConfig{}, s.metrics),

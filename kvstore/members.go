@@ -24,6 +24,7 @@ type members struct {
 	elapsed time.Duration // time with the store speaking
 	nodes   map[string]member
 
+	apart  atomic.Int64             // see wallsApart
 	owners atomic.Pointer[[]string] // sorted
 	alive  atomic.Int64             // nodes not silent, draining ones and this one included
 }
@@ -120,11 +121,38 @@ func (m *members) settle() {
 		}
 	}
 	m.alive.Store(alive)
+	m.compareWalls()
 	slices.Sort(owners)
 	if slices.Equal(owners, *m.owners.Load()) {
 		return // whoever holds the list may compare it by its address
 	}
 	m.owners.Store(&owners)
+}
+
+// maxApart bounds [members.wallsApart]: a node whose wall clock is beyond all
+// sense shall not make records that never expire.
+const maxApart = 24 * time.Hour
+
+// wallsApart is by how much the wall clocks of two nodes that were there at the
+// same time differed at most, since this process began, up to maxApart.
+func (m *members) wallsApart() time.Duration { return time.Duration(m.apart.Load()) }
+
+// compareWalls keeps [members.wallsApart]. Called with the lock held.
+func (m *members) compareWalls() {
+	var low, high time.Duration
+	first := true
+	for _, n := range m.nodes {
+		if n.beat.At == 0 {
+			continue
+		}
+		if first {
+			low, high, first = n.beat.Offset, n.beat.Offset, false
+		}
+		low, high = min(low, n.beat.Offset), max(high, n.beat.Offset)
+	}
+	if apart := int64(min(high-low, maxApart)); apart > m.apart.Load() {
+		m.apart.Store(apart)
+	}
 }
 
 // gathered reports whether as many nodes are there as wanted and none of them

@@ -49,6 +49,33 @@ func TestMembers_story(t *testing.T) {
 	check("b was killed six seconds ago", 1, "a")
 }
 
+// How far wall clocks are apart is told of nodes that were there at the same time
+// and knew the store's clock, and it is never forgotten.
+func TestMembers_wallsApart(t *testing.T) {
+	m := newMembers("a", time.Second, 5*time.Second)
+	at := func(offset time.Duration) heartbeat { return heartbeat{At: 1, Offset: offset} }
+	check := func(what string, want time.Duration) {
+		t.Helper()
+		if got := m.wallsApart(); got != want {
+			t.Errorf("%s: %v apart, want %v", what, got, want)
+		}
+	}
+	check("nobody was heard", 0)
+	m.hear(0, "a", at(3*time.Hour))
+	check("one was", 0)
+	m.hear(0, "b", heartbeat{})
+	check("another does not know the store's clock", 0)
+	m.hear(0, "b", at(3*time.Hour+time.Minute))
+	check("it does", time.Minute)
+	m.find("c", at(2*time.Hour), time.Second)
+	check("a third was found in the bucket", time.Hour+time.Minute)
+	m.leave("c")
+	m.hear(0, "b", at(3*time.Hour))
+	check("the third left, the other was set right", time.Hour+time.Minute)
+	m.hear(0, "b", at(time.Duration(1<<62)))
+	check("a clock beyond all sense", maxApart)
+}
+
 // While the store takes no heartbeat it is away, and nobody is dead: not even
 // when this node still hears itself, through a server in its own process.
 func TestMembers_standStillWhileTheStoreIsAway(t *testing.T) {

@@ -189,7 +189,7 @@ func (n *nodes) measure(ctx context.Context) (sample, error) {
 		return sample{}, fmt.Errorf("heartbeat: %w", err)
 	}
 	s := sample{sent: n.clock.local()}
-	seq, err := writeNodeRecord(ctx, n.js, n.cfg.NodeName, data, heartbeatTTL)
+	seq, err := writeNodeRecord(ctx, n.js, n.cfg.NodeName, data, heartbeatTTL+allowance(n.members.wallsApart()))
 	if err != nil {
 		return sample{}, err
 	}

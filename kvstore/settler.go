@@ -39,6 +39,9 @@ type settlerConfig struct {
 	Remember int
 	// Node names this node in the records it writes.
 	Node string
+	// Apart is by how much the wall clocks of the store's servers may differ;
+	// nil: by nothing that matters.
+	Apart func() time.Duration
 }
 
 // settler settles exchanges in the counters bucket, by compare-and-swap on the
@@ -90,6 +93,9 @@ func newSettler(
 	}
 	if cfg.Remember <= 0 {
 		cfg.Remember = rememberDefault
+	}
+	if cfg.Apart == nil {
+		cfg.Apart = func() time.Duration { return 0 }
 	}
 	memories, err := simplelru.NewLRU[ratelimit.Key, memory](cfg.Remember, nil)
 	if err != nil {

@@ -163,6 +163,25 @@ func TestCase18TimeToLive(t *testing.T) {
 	}
 }
 
+// TestTimeToLiveWhereWallClocksAreApart: the server whose clock is ahead of all
+// others must not let a record go before its time.
+func TestTimeToLiveWhereWallClocksAreApart(t *testing.T) {
+	b := newBed(t, 1)
+	s := b.settler(t, "a")
+	for _, apart := range []time.Duration{0, 400 * time.Millisecond, 90 * time.Second, 2 * time.Hour} {
+		s.cfg.Apart = func() time.Duration { return apart }
+		key := ratelimit.Key("f.v.account.apart-" + fmt.Sprint(apart.Milliseconds()))
+		if _, err := s.Exchange(t.Context(), needs(key, []counter.Rate{{Units: 10, Period: time.Minute}}, 1)); err != nil {
+			t.Fatal(err)
+		}
+		v, _ := b.stored(t, s.bucket.js, key)
+		ttl, err := time.ParseDuration(v.header.Get("Nats-TTL") + "s")
+		if least := time.Minute + apart; err != nil || ttl < least || ttl > least+time.Minute+6*time.Second {
+			t.Errorf("%v apart: time to live %v (%v)", apart, ttl, err)
+		}
+	}
+}
+
 // TestStopWaits: what is in flight is answered, what comes later is refused.
 func TestStopWaits(t *testing.T) {
 	s := newBed(t, 1).settler(t, "a")

@@ -54,7 +54,7 @@ func (r *round) seal(d decision) (letter, error) {
 			serial:  r.settler.serial.Add(1),
 			journal: d.journal,
 		},
-		ttl:      timeToLive(d.counter, d.rates, d.at),
+		ttl:      timeToLive(d.counter, d.rates, d.at) + allowance(r.settler.cfg.Apart()),
 		expected: r.mem.sequence,
 	}
 	var err error

@@ -46,6 +46,17 @@ func wholeSeconds(d time.Duration) time.Duration {
 	return max(time.Second, d.Truncate(time.Second))
 }
 
+// allowance is how much longer a record lives where the wall clocks of the servers
+// are that far apart. The one that leads stamps a record, and each one lets it go
+// by its own clock: one that is ahead of the one that stamped it lets it go too
+// soon, and hands everybody a fresh budget when it comes to lead.
+func allowance(apart time.Duration) time.Duration {
+	if apart < time.Second {
+		return 0 // ttlSlack covers it
+	}
+	return (apart + time.Second).Truncate(time.Second)
+}
+
 // addRates appends rates unless they are already among the sets: nearly always
 // all exchanges of a batch carry the same ones.
 func addRates(sets [][]counter.Rate, rates []counter.Rate) [][]counter.Rate {

@@ -33,7 +33,7 @@ func (c *Cluster) Leader() *Node {
 		if err != nil {
 			c.tb().Fatalf("%s: %v", n.Name(), err)
 		}
-		if at.After(latest) {
+		if at = at.Add(-n.clock()); at.After(latest) {
 			leader, latest = n, at
 		}
 	}

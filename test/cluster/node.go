@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // Node is one headgate process and its folder.
@@ -32,7 +33,7 @@ func newNode(c *Cluster, i int) *Node {
 	var env []string
 	if i <= len(c.opts.Clocks) {
 		path = SkewedBinary
-		env = []string{fmt.Sprintf("%s=%d", clockVariable, int64(c.opts.Clocks[i-1].Seconds()))}
+		env = []string{fmt.Sprintf("%s=%d", clockVariable, int64(n.clock().Seconds()))}
 	}
 	config := filepath.Join(c.dir, n.Name()+".yaml")
 	n.process = newProcess(c, n.Name(), path(c.root), []string{"serve", "--config", config}, env)
@@ -48,6 +49,14 @@ func (n *Node) Name() string { return fmt.Sprintf("node-%d", n.number) }
 
 // Number is the node's, from 1.
 func (n *Node) Number() int { return n.number }
+
+// clock is by how much the node's wall clock is off.
+func (n *Node) clock() time.Duration {
+	if n.number > len(n.cluster.opts.Clocks) {
+		return 0
+	}
+	return n.cluster.opts.Clocks[n.number-1]
+}
 
 // config is the text of the node's configuration file.
 func (n *Node) config() string {

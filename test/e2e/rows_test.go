@@ -98,6 +98,40 @@ func TestRow15WallClocks(t *testing.T) {
 	}, cluster.Options{Clocks: clocks})
 }
 
+// Row 15, once more where it hurts: the server whose clock is an hour behind
+// stamps what was spent, and the one that is an hour ahead comes to lead.
+func TestRow15LeadPassesToAServerThatIsAhead(t *testing.T) {
+	t.Parallel()
+	policies := []cluster.Policy{{Rates: "10-H"}, {Rates: "10-H", Consistency: "exact"}}
+	c := cluster.Start(t, cluster.Options{Shape: cluster.Embedded, Policies: policies, Clocks: clocks})
+	wantOneClock(c)
+	passLead(c, c.Node(1))
+	budgets := []*cluster.Caller{c.Fresh(policies[0]), c.Fresh(policies[1])}
+	for _, b := range budgets {
+		b.Spend(4)
+	}
+	passLead(c, c.Node(3))
+	for _, b := range budgets {
+		b.WantAdmitted(10, 6)
+	}
+}
+
+// passLead restarts whoever leads the counters' bucket until that node does.
+func passLead(c *cluster.Cluster, to *cluster.Node) {
+	for c.Leader() != to {
+		from := c.Leader()
+		from.Stop()
+		from.Start()
+		c.AwaitReady()
+		c.Await(time.Minute, "another node leads", func() error {
+			if c.Leader() == from {
+				return fmt.Errorf("%s still leads", from.Name())
+			}
+			return nil
+		})
+	}
+}
+
 // wantOneClock: the wall clocks really are off, and all nodes take the same
 // instant for the store's: each knows by how much its own is off.
 func wantOneClock(c *cluster.Cluster) {
