@@ -3,12 +3,16 @@ package kvstore
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/headgate-io/headgate/ratelimit/counter"
 )
@@ -87,31 +91,59 @@ func readStamp(ctx context.Context, s jetstream.Stream, seq uint64) (counter.Ins
 	return counter.InstantOf(m.Time), nil
 }
 
-// readNodes lists the heartbeats in the bucket, in no order.
+// readsAtOnce bounds the reads of one list of nodes.
+const readsAtOnce = 64
+
+// readNodes lists the heartbeats in the bucket, in no order. The bucket's leader
+// answers: a consumer may be placed on a server that is behind, and a node that
+// learns of none of the others takes any server's wall clock for the store's.
 func readNodes(ctx context.Context, js jetstream.JetStream) ([]heard, error) {
-	kv, err := js.KeyValue(ctx, NodesBucket)
+	all, err := readHeartbeats(ctx, js)
 	if err != nil {
 		return nil, fmt.Errorf("list nodes: %w", err)
 	}
-	w, err := kv.WatchAll(ctx, jetstream.IgnoreDeletes())
+	return slices.DeleteFunc(all, func(h heard) bool { return h.name == "" }), nil
+}
+
+// readHeartbeats is readNodes with empty places where there was nothing to read.
+func readHeartbeats(ctx context.Context, js jetstream.JetStream) ([]heard, error) {
+	stream, err := js.Stream(ctx, streamPrefix+NodesBucket)
 	if err != nil {
-		return nil, fmt.Errorf("list nodes: %w", err)
+		return nil, err
 	}
-	defer func() { _ = w.Stop() }()
-	var all []heard
-	for {
-		select {
-		case <-ctx.Done():
-			return nil, fmt.Errorf("list nodes: %w", ctx.Err())
-		case e := <-w.Updates():
-			if e == nil { // all that was there was delivered
-				return all, nil
-			}
-			b, gone, err := parseHeartbeat(e.Value(), nil)
-			if err != nil || gone {
-				continue // a newer release may write what we cannot read
-			}
-			all = append(all, heard{name: e.Key(), beat: b, stamp: counter.InstantOf(e.Created())})
-		}
+	info, err := stream.Info(ctx, jetstream.WithSubjectFilter(subjectsOf(NodesBucket)))
+	if err != nil {
+		return nil, err
 	}
+	all := make([]heard, len(info.State.Subjects))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(readsAtOnce)
+	i := 0
+	for subject := range info.State.Subjects {
+		place := &all[i]
+		i++
+		g.Go(func() (err error) {
+			*place, err = readHeartbeat(ctx, stream, subject)
+			return err
+		})
+	}
+	return all, g.Wait()
+}
+
+// readHeartbeat reads one heartbeat; what is not there, is gone or cannot be read
+// has no name.
+func readHeartbeat(ctx context.Context, stream jetstream.Stream, subject string) (heard, error) {
+	m, err := stream.GetLastMsgForSubject(ctx, subject)
+	if errors.Is(err, jetstream.ErrMsgNotFound) { // it expired meanwhile
+		return heard{}, nil
+	}
+	if err != nil {
+		return heard{}, err
+	}
+	b, gone, err := parseHeartbeat(m.Data, m.Header)
+	if err != nil || gone {
+		return heard{}, nil // a newer release may write what we cannot read
+	}
+	name := strings.TrimPrefix(subject, subjectPrefix(NodesBucket))
+	return heard{name: name, beat: b, stamp: counter.InstantOf(m.Time)}, nil
 }

@@ -106,9 +106,11 @@ func (n *nodes) doubtful(found []heard, stamp counter.Instant) bool {
 	return false
 }
 
-// awaitPeer waits for a synced node's heartbeat, as long as one takes at most.
+// awaitPeer waits for a synced node's heartbeat, for as long as one that was found
+// may be alive: its heartbeats come late while the bucket cannot be written, and
+// who goes on without takes a clock that counts nothing of what was spent.
 func (n *nodes) awaitPeer(ctx context.Context) {
-	patience := time.NewTimer(n.cfg.HeartbeatInterval * 3 / 2)
+	patience := time.NewTimer(n.cfg.NodeTTL)
 	defer patience.Stop()
 	look := time.NewTicker(n.cfg.HeartbeatInterval / 20)
 	defer look.Stop()
