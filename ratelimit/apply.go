@@ -112,10 +112,13 @@ func (l *Limiter) apply(c *cell, f *flight, g Grant) {
 }
 
 // serveQueued decides for those who came while the exchange was under way what
-// can be decided without another one, as for those who come now. The lock is
-// held.
+// can be decided without another one, as for those who come now. After an outage
+// the store decides for them, and not this node's share. The lock is held.
 func (l *Limiter) serveQueued(c *cell, now counter.Instant) {
 	w, p := c.work, c.plan.Load()
+	if w.outage != nil {
+		return
+	}
 	w.queue = slices.DeleteFunc(w.queue, func(wt *waiter) bool {
 		v, ok := l.decideLocked(c, p, now, wt.cost)
 		if ok {
