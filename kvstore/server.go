@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -165,36 +165,17 @@ func (e *embedded) run(ctx context.Context, note func(error)) error {
 	}
 }
 
-// health is nil when JetStream may be spoken to: it knows what the cluster has,
-// and has what it should have of what lasts.
+// health is nil when JetStream may be spoken to: the server knows what the cluster
+// has, and has what it should have of what lasts. Else it is the first thing that
+// is wrong.
 func (e *embedded) health() error {
-	if !e.member {
-		return health(e.srv.Healthz(nil))
-	}
-	if err := health(e.srv.Healthz(&server.HealthzOptions{JSMetaOnly: true})); err != nil {
-		return err
-	}
-	for _, b := range bucketNames() {
-		if !lasting(b) {
-			continue
-		}
-		h := e.srv.Healthz(&server.HealthzOptions{Account: server.DEFAULT_GLOBAL_ACCOUNT, Stream: streamPrefix + b})
-		if h.StatusCode == http.StatusNotFound {
-			continue // nobody made it yet, or others hold it
-		}
-		if err := health(h); err != nil {
-			return err
+	h := e.srv.Healthz(&server.HealthzOptions{Details: true})
+	for _, wrong := range h.Errors {
+		if bucket := strings.TrimPrefix(wrong.Stream, streamPrefix); lasting(bucket) {
+			return errors.New(wrong.Error)
 		}
 	}
 	return nil
-}
-
-// health is what a server says of itself; nil: it is well.
-func health(h *server.HealthStatus) error {
-	if h.StatusCode == http.StatusOK {
-		return nil
-	}
-	return errors.New(h.Error)
 }
 
 // led reports whether the cluster has a leader.
