@@ -2,10 +2,12 @@ package kvstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 
 	"github.com/headgate-io/headgate/ratelimit"
+	"github.com/headgate-io/headgate/ratelimit/counter"
 )
 
 // caller is one exchange in a line, and who waits for it.
@@ -28,6 +30,7 @@ type claimState = int32
 const (
 	idle    claimState = iota // nothing of it is on its way to the store
 	claimed                   // a worker decides and sends it
+	doubted                   // it was sent and lost sight of; a worker asks the record
 	gone                      // the caller gave up before it was claimed
 )
 
@@ -90,8 +93,33 @@ func (c *caller) left() bool { return c.claim.Load() == gone || c.ctx.Err() != n
 
 // take claims the exchange for a write; false: the caller left.
 func (c *caller) take() bool {
-	return c.ctx.Err() == nil && c.claim.CompareAndSwap(idle, claimed)
+	return c.ctx.Err() == nil && (c.claim.CompareAndSwap(idle, claimed) || c.claim.Load() == doubted)
 }
 
-// release says that nothing of the exchange was applied, nor ever will be.
+// doubt notes that the exchange was sent, no earlier than the given instant, and
+// that the record is to tell what became of it. It reports whether a record can:
+// some exchanges have no name in it. The exchange must be claimed.
+func (c *caller) doubt(sent counter.Instant) bool {
+	if c.name == (name{}) || !(c.way.recorded || c.way.travels) {
+		return false
+	}
+	if c.way.issued == 0 {
+		c.way.issued = sent
+	}
+	c.way.travels, c.way.repeated = true, true
+	c.claim.Store(doubted)
+	return true
+}
+
+// fail answers with an error. Of an exchange in doubt no error says that nothing
+// was applied.
+func (c *caller) fail(err error) {
+	if c.claim.Load() == doubted && !errors.Is(err, ratelimit.ErrUnknown) {
+		err = fmt.Errorf("%w: %s", ratelimit.ErrUnknown, err.Error())
+	}
+	c.answer <- outcome{err: err}
+}
+
+// release says that nothing of the exchange was applied, nor ever will be, by
+// what was sent last.
 func (c *caller) release() { c.claim.CompareAndSwap(claimed, idle) }

@@ -113,6 +113,129 @@ func TestUnacknowledgedWrites(t *testing.T) {
 	}
 }
 
+// TestTheRecordTellsOfUnacknowledgedWrites: a write is lost from sight, and when
+// the settler looks, another one stands there.
+func TestTheRecordTellsOfUnacknowledgedWrites(t *testing.T) {
+	type sender = func() (*jetstream.PubAck, error)
+	lost := func(sender) (*jetstream.PubAck, error) { return nil, errLost }
+	arrives := func(send sender) (*jetstream.PubAck, error) {
+		_, _ = send()
+		return nil, errLost
+	}
+	refused := func(sender) (*jetstream.PubAck, error) { return nil, jetstream.ErrNoStreamResponse }
+	sends := func(send sender) (*jetstream.PubAck, error) { return send() }
+	const limit, others = 10, 3
+	for _, c := range []struct {
+		what    string
+		before  int64 // spent when it begins
+		first   func(sender) (*jetstream.PubAck, error)
+		then    func(sender) (*jetstream.PubAck, error)
+		units   int64
+		err     error
+		charged int64 // of what was asked
+	}{
+		{"it never arrives", 1, lost, sends, 4, nil, 4},
+		{"it arrives", 1, arrives, sends, 4, nil, 4},
+		{"it never arrives, on a key without a record", 0, lost, sends, 4, nil, 4},
+		{"it arrives, on a key without a record", 0, arrives, sends, 4, nil, 4},
+		{"the others leave less", 5, lost, sends, 2, nil, 2},
+		{"the others leave less, but it was there first", 3, arrives, sends, 4, nil, 4},
+		{"the next write is lost from sight too, and arrives", 1, lost, once(arrives), 4, nil, 4},
+		{"the next write is lost from sight too", 1, lost, once(lost), 4, nil, 4},
+		{"no write arrives any more", 1, lost, lost, 0, ratelimit.ErrUnknown, 0},
+		{"nobody takes a write any more", 1, lost, refused, 0, ratelimit.ErrUnknown, 0},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			b := newBed(t, 1)
+			other := b.settler(t, "other")
+			key := ratelimit.Key("f.v.account.recalled")
+			spend := func(n int64) {
+				if g, err := other.Exchange(t.Context(), needs(key, perDay(limit), n)); n > 0 && (err != nil || g.Units != n) {
+					t.Errorf("others: granted %d of %d, %v", g.Units, n, err)
+				}
+			}
+			spend(c.before)
+			var late sender
+			var sent atomic.Int32
+			s := b.lossySettler(t, func(send sender) (*jetstream.PubAck, error) {
+				if sent.Add(1) > 1 {
+					return c.then(send)
+				}
+				late = send
+				ack, err := c.first(send)
+				spend(others)
+				return ack, err
+			})
+			g, err := s.Exchange(t.Context(), named("node", needs(key, perDay(limit), 4)))
+			if g.Units != c.units || !errors.Is(err, c.err) || errors.Is(err, ratelimit.ErrUnavailable) {
+				t.Errorf("granted %d, %v; want %d, %v", g.Units, err, c.units, c.err)
+			}
+			if _, err := late(); err == nil {
+				t.Error("the late copy was taken")
+			}
+			_, rec := b.stored(t, other.bucket.js, key)
+			want := c.before + others + c.charged
+			if got := limit - rec.counter.Available(perDay(limit), s.clock.Now()); got != want {
+				t.Errorf("%d charged in all, want %d", got, want)
+			}
+		})
+	}
+}
+
+// TestTheRecordTellsOfThoseWithAName: of a write that was lost from sight with two
+// exchanges in it, who has a name gets what it came to, and who has none is told
+// that nobody can tell.
+func TestTheRecordTellsOfThoseWithAName(t *testing.T) {
+	b := newBed(t, 1)
+	other := b.settler(t, "other")
+	key := ratelimit.Key("f.v.account.together")
+	var writes atomic.Int32
+	first, goOn := make(chan struct{}), make(chan struct{})
+	s := b.lossySettler(t, func(send func() (*jetstream.PubAck, error)) (*jetstream.PubAck, error) {
+		switch writes.Add(1) {
+		case 1: // the others wait behind it, for one write together
+			close(first)
+			<-goOn
+		case 2:
+			_, err := send()
+			if _, e := other.Exchange(t.Context(), needs(key, perDay(10), 1)); err != nil || e != nil {
+				t.Error(err, e)
+			}
+			return nil, errLost
+		}
+		return send()
+	})
+	type result struct {
+		units int64
+		err   error
+	}
+	exchange := func(x ratelimit.Exchange) <-chan result {
+		done := make(chan result, 1)
+		go func() {
+			g, err := s.Exchange(t.Context(), x)
+			done <- result{g.Units, err}
+		}()
+		return done
+	}
+	exchange(needs(key, perDay(10), 1))
+	<-first
+	with, without := exchange(named("node", needs(key, perDay(10), 2))), exchange(needs(key, perDay(10), 3))
+	if !within(bedWait, func() bool { return s.waiting(key) == 2 }) {
+		t.Fatal("nobody waits")
+	}
+	close(goOn)
+	if r := <-with; r.units != 2 || r.err != nil {
+		t.Errorf("with a name: granted %d, %v; want 2", r.units, r.err)
+	}
+	if r := <-without; r.units != 0 || !errors.Is(r.err, ratelimit.ErrUnknown) {
+		t.Errorf("without a name: granted %d, %v; want ErrUnknown", r.units, r.err)
+	}
+	_, rec := b.stored(t, s.bucket.js, key)
+	if got := 10 - rec.counter.Available(perDay(10), s.clock.Now()); got != 1+2+3+1 {
+		t.Errorf("%d charged, want each once: 7", got)
+	}
+}
+
 // TestDuplicateOfAWriteDoesNoHarm: a write that was taken for lost arrives
 // after its copy.
 func TestDuplicateOfAWriteDoesNoHarm(t *testing.T) {

@@ -203,7 +203,7 @@ func (r *round) reply(d decision) {
 // fail gives every caller the same error.
 func (r *round) fail(err error) {
 	for _, c := range r.callers {
-		c.answer <- outcome{err: err}
+		c.fail(err)
 	}
 	r.served()
 }

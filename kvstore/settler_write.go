@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/headgate-io/headgate/ratelimit"
@@ -97,8 +98,8 @@ func (r *round) resolve(l letter, d decision, cause error) error {
 			r.reply(d)
 			return nil
 		case r.mem.sequence != l.expected:
-			// Another write came after ours, or instead of it.
-			return fmt.Errorf("%w: %w", ratelimit.ErrUnknown, cause)
+			r.recall(d, cause)
+			return nil
 		case r.send(l) == nil:
 			r.reply(d)
 			return nil
@@ -106,6 +107,20 @@ func (r *round) resolve(l letter, d decision, cause error) error {
 	}
 	r.known = false
 	return fmt.Errorf("%w: %w", ratelimit.ErrUnknown, cause)
+}
+
+// recall is for a letter that can no longer be applied: another write came behind
+// it, or instead of it. Which of its exchanges were applied is in the record, so
+// the next step asks that, as for an exchange that comes a second time.
+func (r *round) recall(d decision, cause error) {
+	r.callers = slices.DeleteFunc(r.callers, func(c *caller) bool {
+		told := c.doubt(d.at)
+		if !told {
+			c.fail(fmt.Errorf("%w: %w", ratelimit.ErrUnknown, cause))
+		}
+		return !told
+	})
+	r.tries++
 }
 
 // awaited reports whether anybody still waits for the answer.
