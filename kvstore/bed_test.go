@@ -3,7 +3,6 @@ package kvstore
 import (
 	"context"
 	"fmt"
-	"net"
 	"testing"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/headgate-io/headgate/ratelimit"
 	"github.com/headgate-io/headgate/ratelimit/counter"
 	"github.com/headgate-io/headgate/ratelimit/storetest"
+	"github.com/headgate-io/headgate/test/ports"
 )
 
 // bedWait bounds every wait for a server of a test.
@@ -36,9 +36,9 @@ type bed struct {
 func newBed(tb testing.TB, size int) *bed {
 	tb.Helper()
 	b := &bed{stream: streamPrefix + CountersBucket}
-	ports := freePorts(tb, size)
+	routes := ports.Free(tb, size)
 	for i := range size {
-		b.servers = append(b.servers, startServer(tb, i, ports))
+		b.servers = append(b.servers, startServer(tb, i, routes))
 	}
 	for _, s := range b.servers {
 		if !within(bedWait, func() bool { return s.Healthz(nil).StatusCode == 200 }) {
@@ -58,7 +58,7 @@ func newBed(tb testing.TB, size int) *bed {
 	return b
 }
 
-func startServer(tb testing.TB, i int, ports []int) *server.Server {
+func startServer(tb testing.TB, i int, routePorts []int) *server.Server {
 	tb.Helper()
 	opts := &server.Options{
 		ServerName: fmt.Sprintf("bed-%d", i),
@@ -69,10 +69,10 @@ func startServer(tb testing.TB, i int, ports []int) *server.Server {
 		NoSigs:     true,
 		NoLog:      true,
 	}
-	if len(ports) > 1 {
-		opts.Cluster = server.ClusterOpts{Name: "bed", Host: "127.0.0.1", Port: ports[i]}
+	if len(routePorts) > 1 {
+		opts.Cluster = server.ClusterOpts{Name: "bed", Host: "127.0.0.1", Port: routePorts[i]}
 		routes := ""
-		for _, p := range ports {
+		for _, p := range routePorts {
 			routes += fmt.Sprintf(",nats-route://127.0.0.1:%d", p)
 		}
 		opts.Routes = server.RoutesFromStr(routes[1:])
@@ -90,21 +90,6 @@ func startServer(tb testing.TB, i int, ports []int) *server.Server {
 		tb.Fatalf("server %d takes no connections", i)
 	}
 	return s
-}
-
-// freePorts finds ports that were free a moment ago.
-func freePorts(tb testing.TB, n int) []int {
-	tb.Helper()
-	ports := make([]int, 0, n)
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			tb.Fatal(err)
-		}
-		defer l.Close()
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
-	}
-	return ports
 }
 
 // within polls until it holds; false after the bound.

@@ -19,6 +19,7 @@ import (
 
 	"github.com/headgate-io/headgate/ratelimit"
 	"github.com/headgate-io/headgate/ratelimit/storetest"
+	"github.com/headgate-io/headgate/test/ports"
 )
 
 // serverEnv makes a process of this test binary a NATS server: its name, folder
@@ -60,18 +61,18 @@ type processBed struct {
 
 func newProcessBed(t *testing.T, size int) *processBed {
 	t.Helper()
-	ports := freePorts(t, 2*size)
+	free := ports.Free(t, 2*size)
 	var urls, routes []string
 	for i := range size {
-		urls = append(urls, fmt.Sprintf("nats://127.0.0.1:%d", ports[i]))
-		routes = append(routes, fmt.Sprintf("nats-route://127.0.0.1:%d", ports[size+i]))
+		urls = append(urls, fmt.Sprintf("nats://127.0.0.1:%d", free[i]))
+		routes = append(routes, fmt.Sprintf("nats-route://127.0.0.1:%d", free[size+i]))
 	}
 	b := &processBed{urls: strings.Join(urls, ","), procs: make(map[string]*exec.Cmd)}
 	for i := range size {
 		name := fmt.Sprintf("proc-%d", i)
 		cmd := exec.Command(os.Args[0], "-test.run=^TestServerProcess$")
 		cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s\n%s\n%d %d\n%s",
-			serverEnv, name, t.TempDir(), ports[i], ports[size+i], strings.Join(routes, ",")))
+			serverEnv, name, t.TempDir(), free[i], free[size+i], strings.Join(routes, ",")))
 		stdin, err := cmd.StdinPipe() // open as long as the test runs
 		if err != nil {
 			t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/headgate-io/headgate/ratelimit"
 	"github.com/headgate-io/headgate/ratelimit/policy"
+	"github.com/headgate-io/headgate/test/ports"
 )
 
 // policyBed is a real server with the policies bucket, which can be stopped
@@ -36,7 +37,7 @@ func (b *policyBed) JetStream() jetstream.JetStream { return b.js }
 func newPolicyBed(t *testing.T) *policyBed {
 	t.Helper()
 	b := &policyBed{opts: &server.Options{
-		Host: "127.0.0.1", Port: freePorts(t, 1)[0], JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true,
+		Host: "127.0.0.1", Port: ports.Free(t, 1)[0], JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true,
 	}}
 	b.start(t)
 	t.Cleanup(func() { b.stop() })

@@ -6,13 +6,14 @@ import (
 	"time"
 
 	"github.com/headgate-io/headgate/ratelimit"
+	"github.com/headgate-io/headgate/test/ports"
 )
 
 // While the store is away status tells the nodes as they were heard last, beside
 // an error.
 func TestStore_statusWhileAway(t *testing.T) {
 	t.Parallel()
-	spec := serverSpec{Port: freePorts(t, 1)[0], StoreDir: t.TempDir()}
+	spec := serverSpec{Port: ports.Free(t, 1)[0], StoreDir: t.TempDir()}
 	nats := startProcess(t, spec)
 	s := startStore(t, externalConfig(t, spec.Port), WithVersion("v1"))
 	awaitJoined(t, s)

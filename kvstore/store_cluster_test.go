@@ -5,19 +5,21 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/headgate-io/headgate/test/ports"
 )
 
 // memberConfigs are three members of one cluster on loopback.
 func memberConfigs(t testing.TB) []Config {
 	t.Helper()
 	dir := t.TempDir()
-	ports := freePorts(t, 3)
+	free := ports.Free(t, 3)
 	var routes []string
-	for _, p := range ports {
+	for _, p := range free {
 		routes = append(routes, fmt.Sprintf("nats-route://127.0.0.1:%d", p))
 	}
 	var all []Config
-	for i, p := range ports {
+	for i, p := range free {
 		cfg := testConfig(t)
 		cfg.NodeName = fmt.Sprintf("node-%d", i)
 		cfg.DataDir = filepath.Join(dir, cfg.NodeName)

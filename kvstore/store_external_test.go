@@ -9,6 +9,7 @@ import (
 
 	"github.com/headgate-io/headgate/ratelimit"
 	"github.com/headgate-io/headgate/ratelimit/counter"
+	"github.com/headgate-io/headgate/test/ports"
 )
 
 // externalConfig is a client of a server on a port of this machine.
@@ -39,7 +40,7 @@ func spend(t testing.TB, s *Store, key ratelimit.Key, serial uint64, units int64
 // A node that starts long before its NATS waits, says so, answers at once that
 // the store is away, and is ready within two seconds of NATS being up.
 func TestStore_startedBeforeItsNATS(t *testing.T) {
-	port := freePorts(t, 1)[0]
+	port := ports.Free(t, 1)[0]
 	s := startStore(t, externalConfig(t, port))
 	await(t, "connected fails", func() bool { return s.Checks()[0].Err != nil })
 
@@ -59,7 +60,7 @@ func TestStore_startedBeforeItsNATS(t *testing.T) {
 // and its clock, answers at once, and goes on when NATS is back with what was
 // spent.
 func TestStore_survivesItsNATS(t *testing.T) {
-	spec := serverSpec{Port: freePorts(t, 1)[0], StoreDir: t.TempDir()}
+	spec := serverSpec{Port: ports.Free(t, 1)[0], StoreDir: t.TempDir()}
 	nats := startProcess(t, spec)
 	s := startStore(t, externalConfig(t, spec.Port))
 	awaitJoined(t, s)

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/headgate-io/headgate/test/ports"
 )
 
 // slowLink is a way to a port of this machine that takes a while each way.
@@ -100,7 +102,7 @@ func (s *slowLink) carry(to, from net.Conn) {
 func TestStore_overASlowLink(t *testing.T) {
 	for _, round := range []time.Duration{50 * time.Millisecond, 200 * time.Millisecond} {
 		t.Run(round.String(), func(t *testing.T) {
-			spec := serverSpec{Port: freePorts(t, 1)[0], StoreDir: t.TempDir()}
+			spec := serverSpec{Port: ports.Free(t, 1)[0], StoreDir: t.TempDir()}
 			startProcess(t, spec)
 			link := newSlowLink(t, spec.Port, round/2)
 			cfg := externalConfig(t, link.port())

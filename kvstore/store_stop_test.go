@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/headgate-io/headgate/ratelimit"
+	"github.com/headgate-io/headgate/test/ports"
 )
 
 // A store stops in good order at whatever point of its start, and a second Stop
@@ -18,7 +19,7 @@ func TestStore_stopsWhileItStarts(t *testing.T) {
 	shapes := map[string]func(t *testing.T) Config{
 		"alone":    func(t *testing.T) Config { return testConfig(t) },
 		"member":   func(t *testing.T) Config { return memberConfigs(t)[0] }, // the others never come
-		"external": func(t *testing.T) Config { return externalConfig(t, freePorts(t, 1)[0]) },
+		"external": func(t *testing.T) Config { return externalConfig(t, ports.Free(t, 1)[0]) },
 	}
 	for name, config := range shapes {
 		for _, after := range []time.Duration{0, 5 * time.Millisecond, 100 * time.Millisecond} {
@@ -42,7 +43,7 @@ func TestStore_stopsWhileItStarts(t *testing.T) {
 // A node that leaves says good-bye: the others do not wait for it to fall
 // silent. One that drains is no owner any more, and counts.
 func TestStore_leavesAndDrains(t *testing.T) {
-	spec := serverSpec{Port: freePorts(t, 1)[0], StoreDir: t.TempDir()}
+	spec := serverSpec{Port: ports.Free(t, 1)[0], StoreDir: t.TempDir()}
 	startProcess(t, spec)
 	start := func(name string) *Store {
 		cfg := externalConfig(t, spec.Port)
@@ -109,7 +110,7 @@ func TestStore_logsTwinsAndNoSecrets(t *testing.T) {
 	token := members[0].server.token
 	spend(t, members[0], "f.v.account.acme-account", 1, 4)
 
-	spec := serverSpec{Port: freePorts(t, 1)[0], StoreDir: t.TempDir()}
+	spec := serverSpec{Port: ports.Free(t, 1)[0], StoreDir: t.TempDir()}
 	startProcess(t, spec)
 	cfg := externalConfig(t, spec.Port)
 	cfg.Secret = "hunter2-hunter2-hunter2"

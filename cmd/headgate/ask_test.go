@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"net"
 	"net/http"
 	"os/exec"
 	"strconv"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/headgate-io/headgate/invocation"
 	"github.com/headgate-io/headgate/invocation/nvcfpb"
+	"github.com/headgate-io/headgate/test/ports"
 )
 
 // asker asks a node over one of its front doors for one call of the function
@@ -133,7 +133,7 @@ type natsServer struct {
 // startNATS starts a server with JetStream on a port of its own.
 func startNATS(t *testing.T) *natsServer {
 	t.Helper()
-	s := &natsServer{dir: t.TempDir(), port: freePort(t)}
+	s := &natsServer{dir: t.TempDir(), port: ports.Free(t, 1)[0]}
 	s.url = "nats://127.0.0.1:" + strconv.Itoa(s.port)
 	s.start(t)
 	return s
@@ -145,15 +145,4 @@ func (s *natsServer) start(t *testing.T) {
 	s.process = launch(t, natsBinary(t), nil, "-a", "127.0.0.1", "-p", strconv.Itoa(s.port), "-js", "-sd", s.dir)
 	waitUntil(t, patience, func() bool { return strings.Contains(s.said(), "Server is ready") },
 		func() string { return "the NATS server is not ready:\n" + s.said() })
-}
-
-// freePort is a port that nobody listened on a moment ago.
-func freePort(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().(*net.TCPAddr).Port
 }
