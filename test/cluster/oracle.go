@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -67,4 +68,30 @@ func Percentile(calls []Call, share float64) time.Duration {
 	}
 	slices.Sort(took)
 	return took[min(len(took)-1, int(share*float64(len(took))))]
+}
+
+// Undisturbed are the calls as they would have been but for the machine, which is
+// what calls of noise measured: each is shorter by so many times what the slowest
+// of those took that was under way during the call, or within before it.
+func Undisturbed(calls, noise []Call, times int, before time.Duration) []Call {
+	noise = slices.SortedFunc(slices.Values(noise), func(a, b Call) int { return cmp.Compare(a.Start, b.Start) })
+	var longest time.Duration // no call of noise reaches further than that
+	for _, n := range noise {
+		longest = max(longest, n.Took())
+	}
+	less := slices.Clone(calls)
+	for i, c := range less {
+		var slowest time.Duration
+		from, _ := slices.BinarySearchFunc(noise, c.Start-before-longest, func(n Call, at time.Duration) int { return cmp.Compare(n.Start, at) })
+		for _, n := range noise[from:] {
+			if n.Start > c.End {
+				break
+			}
+			if n.End >= c.Start-before {
+				slowest = max(slowest, n.Took())
+			}
+		}
+		less[i].End = max(c.Start, c.End-time.Duration(times)*slowest)
+	}
+	return less
 }

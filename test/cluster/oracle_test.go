@@ -73,3 +73,35 @@ func TestLeaksFindsCallers(t *testing.T) {
 		t.Errorf("found %q, want the two lines that tell a caller", got)
 	}
 }
+
+func TestUndisturbed(t *testing.T) {
+	t.Parallel()
+	const ms = time.Millisecond
+	noise := []Call{ // out of order, as they are answered
+		{Start: 300 * ms, End: 301 * ms},
+		{Start: 150 * ms, End: 190 * ms},
+		{Start: 100 * ms, End: 102 * ms},
+	}
+	for _, c := range []struct {
+		why         string
+		start, took time.Duration
+		want        time.Duration
+	}{
+		{"a slow call beside a quick one of noise is slow", 300 * ms, 50 * ms, 48 * ms},
+		{"beside a slow one it is not", 160 * ms, 85 * ms, 5 * ms},
+		{"nor while that lasts on", 189 * ms, 85 * ms, 5 * ms},
+		{"nor soon after", 215 * ms, 85 * ms, 5 * ms},
+		{"later it is", 221 * ms, 75 * ms, 75 * ms},
+		{"the slow one began before the call was over", 100 * ms, 90 * ms, 10 * ms},
+		{"no call is shorter than nothing", 170 * ms, 3 * ms, 0},
+		{"nobody measured", 500 * ms, 20 * ms, 20 * ms},
+	} {
+		calls := []Call{{Start: c.start, End: c.start + c.took}}
+		if got := Undisturbed(calls, noise, 2, 30*ms)[0].Took(); got != c.want {
+			t.Errorf("%s: %v, want %v", c.why, got, c.want)
+		}
+		if calls[0].Took() != c.took {
+			t.Errorf("%s: the call itself was changed", c.why)
+		}
+	}
+}

@@ -171,9 +171,14 @@ const warmP99 = 5 * time.Millisecond
 // wantWarm: the p99 of calls is that of warm decisions. noise is calls that
 // nothing limits, made at the same time: what those take is the machine's doing,
 // once for a decision and once for the exchange that one of a hundred waits for.
+// A lease that ran out while the machine stood still is missed for as long as an
+// exchange may take.
 func wantWarm(t *testing.T, calls, noise []cluster.Call) {
 	t.Helper()
-	if got, most := cluster.Percentile(calls, 0.99), warmP99+2*cluster.Percentile(noise, 0.99); got > most {
-		t.Errorf("p99 of warm decisions was %v, want at most %v", got, most)
+	own := cluster.Undisturbed(calls, noise, 2, cluster.ProductAttempt)
+	got := cluster.Percentile(own, 0.99)
+	t.Logf("p99 beyond what the machine added: %v", got)
+	if got > warmP99 {
+		t.Errorf("p99 of warm decisions was %v beyond what the machine added, want at most %v", got, warmP99)
 	}
 }
