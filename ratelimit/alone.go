@@ -33,7 +33,7 @@ func (c *cell) decideAlone(l *Limiter, p *plan, now counter.Instant, cost int64)
 	c.retire(c.lease.Swap(nil), now)
 	o := c.alone(l, p, now)
 	var free int64
-	if !l.stoodStill(o, now) {
+	if !l.stoodStill(o, now) && !l.contested(o, p, now) {
 		free = o.available(p, now)
 	}
 	if free < cost {
@@ -123,6 +123,21 @@ func (l *Limiter) share() int64 {
 func (l *Limiter) stoodStill(o *outage, now counter.Instant) bool {
 	ticked := counter.Instant(l.ticked.Load())
 	return ticked != 0 && (now.Sub(ticked) > standstill || o.seenAt < counter.Instant(l.resumed.Load()))
+}
+
+// contestedPart: a counter with less than this part of its capacity left is one
+// that others may use up while this node waits for an answer.
+const contestedPart = 2
+
+// contested reports whether a node must leave the last units of a counter to the
+// others: the store failed it, but is not known to be away, and those whom it
+// answers may be taking all that this node saw. A node that stood still comes
+// back with all its callers at once.
+func (l *Limiter) contested(o *outage, p *plan, now counter.Instant) bool {
+	if l.breaker.open() || l.healing(now) || o.nodes == 1 {
+		return false
+	}
+	return o.seen.Available(p.rates, now) < (p.capacity+contestedPart-1)/contestedPart
 }
 
 // healing reports whether the store came back so lately that other nodes may

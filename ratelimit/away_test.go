@@ -314,6 +314,54 @@ func TestAway_aBurstOfTheOthersIsNoPace(t *testing.T) {
 	}
 }
 
+// A store that failed a node once may be answering the others, who may be taking
+// all that this node saw. It takes part in what is plenty at once, and in what is
+// not when it knows that the store is away.
+func TestAway_theLastUnitsAreLeftToThoseWhomTheStoreAnswers(t *testing.T) {
+	for _, tt := range []struct {
+		what   string
+		nodes  int
+		spent  int
+		share  bool // at the first failure
+		admits int  // afterwards, when the store counts as away
+	}{
+		{"plenty is left", 3, 40, true, 20},
+		{"just half is left", 3, 50, true, 16},
+		{"less than half is left", 3, 55, false, 15},
+		{"nobody else is there", 1, 70, true, 30},
+	} {
+		t.Run(tt.what, func(t *testing.T) {
+			inWorld(t, tt.nodes, func(w *world) {
+				inv := ratelimit.Invocation{Account: "acme", Cost: 1}
+				w.want("admitted before", w.spend(tt.spent, inv), tt.spent)
+				settle()
+				for i := range w.nodes { // every node knows the counter
+					w.ask(i, ratelimit.Invocation{Account: "acme"})
+				}
+				w.store.SetAway(storeSilent)
+				d := w.ask(0, inv)
+				if d.Allowed() != tt.share || !d.Degraded {
+					t.Errorf("at the first failure: %+v, want allowed %v and degraded", d, tt.share)
+				}
+				if !d.Allowed() && (d.RetryAfter <= 0 || d.RetryAfter > time.Second) {
+					t.Errorf("denied with %v to wait, want a moment", d.RetryAfter)
+				}
+				admitted := 0
+				if d.Allowed() {
+					admitted++
+				}
+				for range 1000 {
+					time.Sleep(time.Millisecond)
+					if w.ask(0, inv).Allowed() {
+						admitted++
+					}
+				}
+				w.want("admitted without the store", admitted, tt.admits)
+			}, perAccount(t, "100-H", ratelimit.Exact))
+		})
+	}
+}
+
 // What the others took unseen leaves a window as all does.
 func TestAway_whatWasMissedIsOverWithItsWindow(t *testing.T) {
 	for _, text := range []string{"900/3s", "900/3s fixed"} {
@@ -326,10 +374,11 @@ func TestAway_whatWasMissedIsOverWithItsWindow(t *testing.T) {
 				}
 				w.store.SetAway(storeRefusing)
 				alone := func() (admitted int) {
-					for range 400 {
+					for range 400 { // until well after the store counts as away
 						if w.ask(2, inv).Allowed() {
 							admitted++
 						}
+						time.Sleep(time.Millisecond)
 					}
 					return admitted
 				}
