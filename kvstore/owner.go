@@ -146,8 +146,7 @@ func (o *owners) repeat(ctx context.Context, a ask) (ratelimit.Grant, error) {
 	if ended := ctx.Err(); ended != nil {
 		return g, fmt.Errorf("%w: the counter's owner did not answer: %w", ratelimit.ErrUnknown, ended)
 	}
-	// Not wrapped: it says that nothing was applied.
-	return g, fmt.Errorf("%w: the counter's owner did not answer; then: %s", ratelimit.ErrUnknown, err.Error())
+	return g, inDoubt(fmt.Errorf("the counter's owner did not answer; then: %w", err))
 }
 
 // patience is how long another node may deal with an exchange. It is longer than

@@ -111,13 +111,21 @@ func (c *caller) doubt(sent counter.Instant) bool {
 	return true
 }
 
-// fail answers with an error. Of an exchange in doubt no error says that nothing
-// was applied.
+// fail answers with an error.
 func (c *caller) fail(err error) {
-	if c.claim.Load() == doubted && !errors.Is(err, ratelimit.ErrUnknown) {
-		err = fmt.Errorf("%w: %s", ratelimit.ErrUnknown, err.Error())
+	if c.claim.Load() == doubted {
+		err = inDoubt(err)
 	}
 	c.answer <- outcome{err: err}
+}
+
+// inDoubt is the error of an exchange that may have been applied. An error that
+// says that nothing was is not wrapped but told.
+func inDoubt(err error) error {
+	if errors.Is(err, ratelimit.ErrUnknown) {
+		return err
+	}
+	return fmt.Errorf("%w: %s", ratelimit.ErrUnknown, err.Error())
 }
 
 // release says that nothing of the exchange was applied, nor ever will be, by

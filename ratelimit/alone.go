@@ -125,19 +125,17 @@ func (l *Limiter) stoodStill(o *outage, now counter.Instant) bool {
 	return ticked != 0 && (now.Sub(ticked) > standstill || o.seenAt < counter.Instant(l.resumed.Load()))
 }
 
-// contestedPart: a counter with less than this part of its capacity left is one
-// that others may use up while this node waits for an answer.
-const contestedPart = 2
-
-// contested reports whether a node must leave the last units of a counter to the
-// others: the store failed it, but is not known to be away, and those whom it
-// answers may be taking all that this node saw. A node that stood still comes
-// back with all its callers at once.
+// contested reports whether a node must leave the last units of a counter, those
+// beyond half of a limit, to the others: the store failed it, but is not known to
+// be away, and those whom it answers may be taking all that this node saw. A node
+// that stood still comes back with all its callers at once.
 func (l *Limiter) contested(o *outage, p *plan, now counter.Instant) bool {
 	if l.breaker.open() || l.healing(now) || o.nodes == 1 {
 		return false
 	}
-	return o.seen.Available(p.rates, now) < (p.capacity+contestedPart-1)/contestedPart
+	return slices.ContainsFunc(p.rates, func(r counter.Rate) bool {
+		return o.seen.AvailableOf(r, now) < r.Capacity()-r.Capacity()/2
+	})
 }
 
 // healing reports whether the store came back so lately that other nodes may

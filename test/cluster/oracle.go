@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"cmp"
 	"slices"
 	"time"
 )
@@ -72,22 +71,13 @@ func Percentile(calls []Call, share float64) time.Duration {
 
 // Undisturbed are the calls as they would have been but for the machine, which is
 // what calls of noise measured: each is shorter by so many times what the slowest
-// of those took that was under way during the call, or within before it.
-func Undisturbed(calls, noise []Call, times int, before time.Duration) []Call {
-	noise = slices.SortedFunc(slices.Values(noise), func(a, b Call) int { return cmp.Compare(a.Start, b.Start) })
-	var longest time.Duration // no call of noise reaches further than that
-	for _, n := range noise {
-		longest = max(longest, n.Took())
-	}
+// of those took that was under way during the call, or in the given span before it.
+func Undisturbed(calls, noise []Call, times int, span time.Duration) []Call {
 	less := slices.Clone(calls)
 	for i, c := range less {
 		var slowest time.Duration
-		from, _ := slices.BinarySearchFunc(noise, c.Start-before-longest, func(n Call, at time.Duration) int { return cmp.Compare(n.Start, at) })
-		for _, n := range noise[from:] {
-			if n.Start > c.End {
-				break
-			}
-			if n.End >= c.Start-before {
+		for _, n := range noise {
+			if n.Start <= c.End && n.End >= c.Start-span {
 				slowest = max(slowest, n.Took())
 			}
 		}

@@ -77,7 +77,7 @@ func TestLeaksFindsCallers(t *testing.T) {
 func TestUndisturbed(t *testing.T) {
 	t.Parallel()
 	const ms = time.Millisecond
-	noise := []Call{ // out of order, as they are answered
+	noise := []Call{
 		{Start: 300 * ms, End: 301 * ms},
 		{Start: 150 * ms, End: 190 * ms},
 		{Start: 100 * ms, End: 102 * ms},
