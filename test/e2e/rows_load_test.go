@@ -131,36 +131,35 @@ func TestRow12FrozenNodeHoldsLeases(t *testing.T) {
 	})
 }
 
-// Row 16: the external servers are restarted one after the other. It judges
-// speed, so it does not run beside others.
+// Row 16: the external servers are restarted one after the other, under a load
+// on a warm counter. Whether counters stand is judged in rows_test.go, with
+// attempts that no stall of the machine outlasts; this judges speed, with those
+// that a user gets, so it does not run beside others.
 func TestRow16UpgradeOfNATS(t *testing.T) {
-	leased, exact := cluster.Policy{Rates: "10-H"}, cluster.Policy{Rates: "10-H", Consistency: "exact"}
 	warm := cluster.Policy{Rates: "1000000-H"}
 	c := cluster.Start(t, cluster.Options{
-		Shape: cluster.External, Policies: []cluster.Policy{leased, exact, warm}, Attempt: cluster.ProductAttempt,
+		Shape: cluster.External, Policies: []cluster.Policy{warm}, Attempt: cluster.ProductAttempt,
 	})
-	budgets := []*cluster.Caller{c.Fresh(leased), c.Fresh(exact)}
-	for _, b := range budgets {
-		b.Spend(4)
-	}
 	load := c.Offer(cluster.Plan{Callers: []*cluster.Caller{c.Fresh(warm)}, PerSecond: 200, Wire: cluster.HTTP})
 	control := c.Noise()
 	pause(2 * time.Second)
-	for _, s := range c.Servers() {
-		s.Stop()
-		s.Start()
-		s.AwaitServing()
-		c.AwaitReplicas()
-		pause(time.Second)
-	}
+	upgrade(c)
 	calls, noise := load.Stop(), control.Stop()
 	t.Log(told(calls))
 	t.Logf("control: %s", told(noise))
 	wantDecided(t, calls, never)
 	wantWarm(t, calls, noise)
 	c.AwaitReady()
-	for _, b := range budgets {
-		b.WantAdmitted(10, 6)
+}
+
+// upgrade restarts the servers of NATS one after the other.
+func upgrade(c *cluster.Cluster) {
+	for _, s := range c.Servers() {
+		s.Stop()
+		s.Start()
+		s.AwaitServing()
+		c.AwaitReplicas()
+		pause(time.Second)
 	}
 }
 

@@ -88,6 +88,13 @@ func TestRowsWiped(t *testing.T) {
 	judge(t, wiped, cluster.Options{Shape: cluster.Embedded})
 }
 
+// Row 16: only external servers are upgraded by themselves. How fast decisions are
+// meanwhile is judged in TestRow16UpgradeOfNATS.
+func TestRow16UpgradeKeepsCounters(t *testing.T) {
+	t.Parallel()
+	judge(t, []row{{"row16 rolling restart of the servers of NATS", upgrade}}, cluster.Options{Shape: cluster.External})
+}
+
 // clocks are by how much the wall clocks of row 15 are off.
 var clocks = []time.Duration{-time.Hour, 0, time.Hour}
 
