@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/headgate-io/headgate/kvstore/recordpb"
 )
@@ -49,6 +50,7 @@ type simRequest struct {
 	fault  simFault
 	answer chan simAnswer // holds one
 	left   atomic.Bool    // nobody waits any more
+	vain   atomic.Bool    // it was answered, and came to nothing
 }
 
 // simAnswer is what a request came to.
@@ -123,7 +125,8 @@ func (r *simRequest) comesBack(a simAnswer) {
 // ask carries a request to another node. A second copy may arrive at a node that
 // takes it, as long as the answer to the first one has not. NATS delivers at most
 // once, and that is relied upon so far: no copy turns up when who asked has long
-// gone on, and none is declined while the first is being settled.
+// gone on, none is declined while the first is being settled, and none comes of
+// what was answered with nothing, which no record tells of.
 func (n *simNet) ask(r *simRequest, subject string, data []byte) {
 	if !r.leaves() {
 		return
@@ -131,7 +134,7 @@ func (n *simNet) ask(r *simRequest, subject string, data []byte) {
 	n.deliver(r, subject, data)
 	if r.fault.again > 0 {
 		time.Sleep(r.fault.again)
-		if !r.left.Load() && n.takes(subject) {
+		if !r.left.Load() && !r.vain.Load() && n.takes(subject) {
 			n.deliver(r, subject, data)
 		}
 	}
@@ -182,6 +185,10 @@ func (n *simNet) answered(p *simPort, reply string, data []byte) {
 	}
 	p.node.hold()
 	if !p.gone() {
+		var pb recordpb.Answer
+		if proto.Unmarshal(data, &pb) == nil && pb.GetUnits() == 0 {
+			r.vain.Store(true)
+		}
 		r.comesBack(simAnswer{msg: &nats.Msg{Data: data}})
 	}
 }
