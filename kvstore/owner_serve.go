@@ -41,7 +41,7 @@ func (o *owners) Drain(ctx context.Context) error {
 	o.mu.Unlock()
 
 	// Only this waits for serving; the goroutine ends when the last exchange
-	// does, and each is bounded by the patience of who sent it.
+	// does, and each is bounded by the patience of who sent it and one attempt.
 	done := make(chan struct{})
 	go func() {
 		o.serving.Wait()
@@ -93,11 +93,7 @@ func (o *owners) take(msg *nats.Msg) {
 		o.respond(msg, &recordpb.Answer{Outcome: recordpb.Outcome_OUTCOME_NOT_MINE})
 		return
 	}
-	go func() {
-		defer o.serving.Done()
-		defer func() { <-o.slots }()
-		o.serve(msg)
-	}()
+	o.serve(msg)
 }
 
 // admit takes a slot for an exchange, if there is one.
@@ -126,33 +122,42 @@ func (o *owners) standing() recordpb.Outcome {
 	return recordpb.Outcome_OUTCOME_READY
 }
 
-// serve settles one exchange of another node and answers it.
+// leave gives a slot back.
+func (o *owners) leave() {
+	<-o.slots
+	o.serving.Done()
+}
+
+// serve has one exchange of another node settled, and answers it when it is. It
+// does not wait for that.
 func (o *owners) serve(msg *nats.Msg) {
 	a, err := decodeAsk(msg.Data)
 	if err != nil {
 		o.respond(msg, &recordpb.Answer{Outcome: recordpb.Outcome_OUTCOME_UNAVAILABLE, Reason: err.Error()})
+		o.leave()
 		return
 	}
 	a.repeated = strings.HasPrefix(msg.Subject, deputySubject)
 	clock := o.settler.clock
 	if a.stale(clock.Now(), clock.Error()) {
-		return // nobody waits for an answer
-	}
-	ctx, cancel := context.WithTimeout(o.settler.base, a.patience)
-	defer cancel()
-	o.metrics.served.Inc()
-	way := a.way()
-	way.served = true
-	g, err := o.settler.exchange(ctx, a.x, way)
-	o.respond(msg, answerOf(g, err))
-}
-
-// respond answers; an answer that cannot be sent is missed by who waits for it,
-// who then goes to the store.
-func (o *owners) respond(msg *nats.Msg, pb *recordpb.Answer) {
-	data, err := proto.Marshal(pb)
-	if err != nil {
+		o.leave() // nobody waits for an answer
 		return
 	}
-	_ = o.nc.Publish(msg.Reply, data)
+	o.metrics.served.Inc()
+	o.settler.serve(a.x, a.way(), a.patience, func(got outcome) {
+		defer o.leave()
+		if data, err := encodeAnswer(got); err == nil {
+			o.publish(msg, data)
+		}
+	})
 }
+
+func (o *owners) respond(msg *nats.Msg, pb *recordpb.Answer) {
+	if data, err := proto.Marshal(pb); err == nil {
+		o.publish(msg, data)
+	}
+}
+
+// publish answers; an answer that cannot be sent is missed by who waits for it,
+// who then goes to the store.
+func (o *owners) publish(msg *nats.Msg, data []byte) { _ = o.nc.Publish(msg.Reply, data) }

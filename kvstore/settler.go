@@ -135,8 +135,6 @@ type itinerary struct {
 	issued counter.Instant
 	// repeated: it may have been settled by another node already.
 	repeated bool
-	// served: it is another node's, whose owner or deputy this one is.
-	served bool
 }
 
 // straight is the itinerary of an exchange that a node settles for itself. Its
@@ -151,13 +149,32 @@ func straight(x ratelimit.Exchange) itinerary {
 func (s *settler) exchange(ctx context.Context, x ratelimit.Exchange, way itinerary) (ratelimit.Grant, error) {
 	started := time.Now()
 	c := newCaller(ctx, x, way)
+	c.answer = make(chan outcome, 1)
 	if err := s.enqueue(c); err != nil {
 		s.metrics.exchanged(exchangeUnavailable, time.Since(started))
 		return ratelimit.Grant{}, err
 	}
 	o := c.wait()
 	s.metrics.exchanged(o.result(), time.Since(started))
+	if o.err == nil {
+		o.grant.State = o.state.counter.Clone()
+	}
 	return o.grant, o.err
+}
+
+// serve settles an exchange of another node, which waits that long, and calls
+// respond with what it comes to, once and perhaps at once.
+func (s *settler) serve(x ratelimit.Exchange, way itinerary, patience time.Duration, respond func(outcome)) {
+	started := time.Now()
+	c := newCaller(s.base, x, way)
+	c.until = started.Add(patience)
+	c.respond = func(o outcome) {
+		s.metrics.exchanged(o.result(), time.Since(started))
+		respond(o)
+	}
+	if err := s.enqueue(c); err != nil {
+		c.tell(outcome{err: err})
+	}
 }
 
 // enqueue puts a caller into the counter's line and sees to it that somebody
@@ -183,7 +200,7 @@ func (s *settler) enqueue(c *caller) error {
 	r := &round{settler: s, line: l}
 	r.mem, r.known = s.memories.Get(l.key)
 	s.workers.Add(1)
-	go s.serve(r)
+	go s.work(r)
 	return nil
 }
 
@@ -217,8 +234,8 @@ func validKey(key ratelimit.Key) bool {
 	return true
 }
 
-// serve settles a line's exchanges until nobody waits in it.
-func (s *settler) serve(r *round) {
+// work settles a line's exchanges until nobody waits in it.
+func (s *settler) work(r *round) {
 	defer s.workers.Done()
 	for s.gather(r) {
 		if err := r.step(); err != nil {
@@ -228,15 +245,28 @@ func (s *settler) serve(r *round) {
 }
 
 // gather adds to a round all who wait in its line. When there is nobody to
-// serve it closes the line, puts the memory away and reports false.
+// serve it closes the line and reports false.
 func (s *settler) gather(r *round) bool {
+	for {
+		s.mu.Lock()
+		r.callers = append(r.callers, r.line.waiting...)
+		r.line.waiting = nil
+		s.mu.Unlock()
+		if r.dropGone(); len(r.callers) > 0 {
+			return true
+		}
+		if s.closeLine(r) {
+			return false
+		}
+	}
+}
+
+// closeLine puts the memory of a round's counter away, unless somebody waits.
+func (s *settler) closeLine(r *round) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r.callers = append(r.callers, r.line.waiting...)
-	r.line.waiting = nil
-	r.dropGone()
-	if len(r.callers) > 0 {
-		return true
+	if len(r.line.waiting) > 0 {
+		return false
 	}
 	delete(s.lines, r.line.key)
 	if r.known {
@@ -244,7 +274,7 @@ func (s *settler) gather(r *round) bool {
 	} else {
 		s.memories.Remove(r.line.key)
 	}
-	return false
+	return true
 }
 
 // Stop refuses new exchanges and waits for those that are in flight. When the

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/headgate-io/headgate/ratelimit"
 	"github.com/headgate-io/headgate/ratelimit/counter"
 )
 
-// caller is one exchange in a line, and who waits for it.
+// caller is one exchange in a line, and who waits for it: somebody here, or
+// another node, to which it is answered as soon as it is settled.
 type caller struct {
 	ctx  context.Context
 	x    ratelimit.Exchange
@@ -18,7 +20,11 @@ type caller struct {
 	way  itinerary
 
 	claim  atomic.Int32 // a claimState
-	answer chan outcome // holds one
+	answer chan outcome // holds one; nil for another node's
+	// respond is called once with the answer to another node's exchange, by a
+	// worker. Until then it is waited for, or until the given time.
+	respond func(outcome)
+	until   time.Time
 }
 
 // claimState says whether an exchange may be part of a write.
@@ -37,8 +43,16 @@ const (
 // outcome is what a caller gets.
 type outcome struct {
 	grant   ratelimit.Grant
+	state   *state // the grant's State, of what a settler settled; nil with an error
 	err     error
 	applied bool // a write was made for it
+}
+
+// state is a counter as all who were settled together get it. It is never
+// changed.
+type state struct {
+	counter counter.Counter
+	onWire  []byte // part of an answer to another node; nil until there is one
 }
 
 func (o outcome) result() exchangeResult {
@@ -53,13 +67,27 @@ func (o outcome) result() exchangeResult {
 }
 
 func newCaller(ctx context.Context, x ratelimit.Exchange, way itinerary) *caller {
-	return &caller{
-		ctx:    ctx,
-		x:      x,
-		name:   nameOf(x),
-		way:    way,
-		answer: make(chan outcome, 1),
+	return &caller{ctx: ctx, x: x, name: nameOf(x), way: way}
+}
+
+// tell answers.
+func (c *caller) tell(o outcome) {
+	if c.respond != nil {
+		c.respond(o)
+		return
 	}
+	c.answer <- o
+}
+
+// ended is the error of a caller that no longer waits.
+func (c *caller) ended() error {
+	if err := c.ctx.Err(); err != nil {
+		return err
+	}
+	if !c.until.IsZero() && !time.Now().Before(c.until) {
+		return context.DeadlineExceeded
+	}
+	return nil
 }
 
 // wait returns the answer, or what the end of the caller's context means.
@@ -89,11 +117,18 @@ func (c *caller) overdue() bool {
 }
 
 // left reports whether nobody waits for the answer any more.
-func (c *caller) left() bool { return c.claim.Load() == gone || c.ctx.Err() != nil }
+func (c *caller) left() bool { return c.claim.Load() == gone || c.ended() != nil }
+
+// letGo is for a caller who left. Who waited here knows; another node is told.
+func (c *caller) letGo() {
+	if c.respond != nil {
+		c.fail(fmt.Errorf("%w: %w", ratelimit.ErrUnavailable, c.ended()))
+	}
+}
 
 // take claims the exchange for a write; false: the caller left.
 func (c *caller) take() bool {
-	return c.ctx.Err() == nil && (c.claim.CompareAndSwap(idle, claimed) || c.claim.Load() == doubted)
+	return c.ended() == nil && (c.claim.CompareAndSwap(idle, claimed) || c.claim.Load() == doubted)
 }
 
 // doubt notes that the exchange was sent, no earlier than the given instant, and
@@ -116,7 +151,7 @@ func (c *caller) fail(err error) {
 	if c.claim.Load() == doubted {
 		err = inDoubt(err)
 	}
-	c.answer <- outcome{err: err}
+	c.tell(outcome{err: err})
 }
 
 // inDoubt is the error of an exchange that may have been applied. An error that

@@ -57,7 +57,18 @@ type decision struct {
 
 // dropGone lets go of callers who gave up.
 func (r *round) dropGone() {
-	r.callers = slices.DeleteFunc(r.callers, (*caller).left)
+	r.keep(func(c *caller) bool { return !c.left() })
+}
+
+// keep lets go of the callers who do not stay.
+func (r *round) keep(stays func(*caller) bool) {
+	r.callers = slices.DeleteFunc(r.callers, func(c *caller) bool {
+		stay := stays(c)
+		if !stay {
+			c.letGo()
+		}
+		return !stay
+	})
 }
 
 // step takes the callers one step on: it answers them, or it leaves them for
@@ -97,7 +108,7 @@ func (r *round) repeats() bool {
 // intrudes reports whether an exchange is repeated that others are about to
 // settle, and none is settled here for others.
 func (r *round) intrudes() bool {
-	return r.repeats() && !slices.ContainsFunc(r.callers, func(c *caller) bool { return c.way.served })
+	return r.repeats() && !slices.ContainsFunc(r.callers, func(c *caller) bool { return c.respond != nil })
 }
 
 // read replaces the memory with what the store's leader says. Errors:
@@ -144,9 +155,9 @@ func remembered(v stored, asked time.Time) (memory, error) {
 // decide claims the callers who are still there and settles their exchanges one
 // after the other on the counter as remembered.
 func (r *round) decide() decision {
-	r.callers = slices.DeleteFunc(r.callers, func(c *caller) bool { return !c.take() })
+	r.keep((*caller).take)
 	d := decision{
-		counter:  r.mem.record.counter,
+		counter:  r.mem.record.counter.Clone(),
 		journal:  r.mem.record.journal.clone(),
 		outcomes: make([]outcome, len(r.callers)),
 	}
@@ -170,7 +181,6 @@ const clockDoubt = 2 * time.Millisecond
 func (d *decision) settle(c *caller, doubt time.Duration) outcome {
 	switch g, v := d.journal.find(c.name, c.way, doubt); v {
 	case alreadySettled:
-		g.State = d.counter.Clone()
 		return outcome{grant: g}
 	case cannotTell:
 		return outcome{err: fmt.Errorf("exchange: %w", ratelimit.ErrForgotten)}
@@ -179,23 +189,27 @@ func (d *decision) settle(c *caller, doubt time.Duration) outcome {
 	if x.Life > 0 || doubt > clockDoubt {
 		x.Life = max(x.Life, doubt)
 	}
-	next, g, changed := ratelimit.Settle(d.counter, x, d.at)
+	g, changed := ratelimit.Apply(&d.counter, x, d.at)
 	switch {
 	case !changed && !c.overdue():
 		return outcome{grant: g}
 	case !changed:
-		next.Prune(c.x.Rates, g.At)
+		d.counter.Prune(c.x.Rates, g.At)
 	}
-	d.counter, d.changed = next, true
+	d.changed = true
 	d.rates = addRates(d.rates, c.x.Rates)
 	d.journal.add(settled{name: c.name, at: g.At, units: g.Units, until: g.Until, travels: c.way.travels || c.way.recorded})
 	return outcome{grant: g, applied: true}
 }
 
-// reply answers every caller.
+// reply answers every caller. All get the counter as the last of them left it.
 func (r *round) reply(d decision) {
+	after := &state{counter: d.counter}
 	for i, c := range r.callers {
-		c.answer <- d.outcomes[i]
+		if d.outcomes[i].err == nil {
+			d.outcomes[i].state = after
+		}
+		c.tell(d.outcomes[i])
 	}
 	r.served()
 }

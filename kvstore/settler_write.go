@@ -126,7 +126,7 @@ func (r *round) recall(d decision, cause error) {
 // awaited reports whether anybody still waits for the answer.
 func (r *round) awaited() bool {
 	for _, c := range r.callers {
-		if c.ctx.Err() == nil {
+		if c.ended() == nil {
 			return true
 		}
 	}

@@ -167,7 +167,27 @@ func (a ask) validate() error {
 	return nil
 }
 
-// answerOf puts what a settler said on the wire.
+// encodeAnswer puts what a settler said on the wire. The state is encoded once for
+// all who were settled together, and only one worker does so: two encodings in a
+// row are one of both messages.
+func encodeAnswer(o outcome) ([]byte, error) {
+	data, err := proto.Marshal(answerOf(o.grant, o.err))
+	if err != nil {
+		return nil, fmt.Errorf("encode answer: %w", err)
+	}
+	if o.err != nil {
+		return data, nil
+	}
+	if o.state.onWire == nil {
+		o.state.onWire, err = proto.Marshal(&recordpb.Answer{State: counterToWire(o.state.counter)})
+		if err != nil {
+			return nil, fmt.Errorf("encode state: %w", err)
+		}
+	}
+	return append(data, o.state.onWire...), nil
+}
+
+// answerOf is an answer without the counter's state.
 func answerOf(g ratelimit.Grant, err error) *recordpb.Answer {
 	if err == nil {
 		return &recordpb.Answer{
@@ -175,7 +195,6 @@ func answerOf(g ratelimit.Grant, err error) *recordpb.Answer {
 			Units:   g.Units,
 			Until:   uint64(g.Until),
 			At:      uint64(g.At),
-			State:   counterToWire(g.State),
 		}
 	}
 	a := &recordpb.Answer{Reason: err.Error()}

@@ -86,10 +86,13 @@ func TestAsksThatAreRefused(t *testing.T) {
 
 func TestAnswerComesThrough(t *testing.T) {
 	r := sampleRecord(t)
-	want := ratelimit.Grant{Units: 3, Until: r.counter.Seen.Add(time.Second), At: r.counter.Seen, State: r.counter}
-	got, err := grantFrom(answerOf(want, nil))
-	if err != nil || got.Units != want.Units || got.Until != want.Until || got.At != want.At || !got.State.Equal(want.State) {
-		t.Errorf("got %+v, %v; want %+v", got, err, want)
+	after := &state{counter: r.counter}
+	for units := range int64(3) { // all in one go, with one state
+		want := ratelimit.Grant{Units: units, Until: r.counter.Seen.Add(time.Second), At: r.counter.Seen}
+		got, err := grantFrom(throughWire(t, outcome{grant: want, state: after}))
+		if err != nil || got.Units != want.Units || got.Until != want.Until || got.At != want.At || !got.State.Equal(r.counter) {
+			t.Errorf("got %+v, %v; want %+v with %+v", got, err, want, r.counter)
+		}
 	}
 	for _, c := range []struct {
 		err  error
@@ -99,10 +102,24 @@ func TestAnswerComesThrough(t *testing.T) {
 		{ratelimit.ErrUnknown, recordpb.Outcome_OUTCOME_UNKNOWN},
 		{ratelimit.ErrNewerFormat, recordpb.Outcome_OUTCOME_NEWER_FORMAT},
 	} {
-		if got := answerOf(ratelimit.Grant{}, c.err).GetOutcome(); got != c.want {
+		if got := throughWire(t, outcome{err: c.err}).GetOutcome(); got != c.want {
 			t.Errorf("%v becomes %v, want %v", c.err, got, c.want)
 		}
 	}
+}
+
+// throughWire is what another node gets to see of an outcome.
+func throughWire(t *testing.T, o outcome) *recordpb.Answer {
+	t.Helper()
+	data, err := encodeAnswer(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pb recordpb.Answer
+	if err := proto.Unmarshal(data, &pb); err != nil {
+		t.Fatal(err)
+	}
+	return &pb
 }
 
 // FuzzAsk: nothing that comes from the wire makes the settling function panic.
@@ -126,7 +143,7 @@ func FuzzAsk(f *testing.F) {
 
 // FuzzAnswer: no answer of an owner makes the node panic.
 func FuzzAnswer(f *testing.F) {
-	data, err := proto.Marshal(answerOf(ratelimit.Grant{Units: 1, State: sampleRecord(f).counter}, nil))
+	data, err := encodeAnswer(outcome{grant: ratelimit.Grant{Units: 1}, state: &state{counter: sampleRecord(f).counter}})
 	if err != nil {
 		f.Fatal(err)
 	}

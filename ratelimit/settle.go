@@ -22,26 +22,35 @@ const (
 // grant, and whether anything changed: when it did not, there is nothing to
 // write. The exchange's Rates must not be empty.
 func Settle(c counter.Counter, x Exchange, now counter.Instant) (counter.Counter, Grant, bool) {
-	now = max(now, c.Seen)
 	next := c.Clone()
-	changed := giveBack(&next, x, now)
+	g, changed := Apply(&next, x, now)
+	g.State = next.Clone()
+	return next, g, changed
+}
 
-	free := next.Available(x.Rates, now)
+// Apply is [Settle] in place, for those who settle many exchanges of one counter
+// at once. It leaves the grant's State empty, and c as it is where nothing
+// changed.
+func Apply(c *counter.Counter, x Exchange, now counter.Instant) (Grant, bool) {
+	now = max(now, c.Seen)
+	changed := giveBack(c, x, now)
+
+	free := c.Available(x.Rates, now)
 	served := serve(x.Needs, free)
 	var ahead int64
 	if left := free - served; left >= aheadFrom {
 		ahead = max(0, min(x.Want, left/aheadShare))
 	}
-	until := next.LeaseEnd(x.Rates, now, x.Life)
+	until := c.LeaseEnd(x.Rates, now, x.Life)
 	units := served + ahead
 	if units > 0 {
-		next.Charge(x.Rates, units, now, until)
+		c.Charge(x.Rates, units, now, until)
 		changed = true
 	}
 	if changed {
-		next.Prune(x.Rates, now)
+		c.Prune(x.Rates, now)
 	}
-	return next, Grant{Units: units, Until: until, At: now, State: next.Clone()}, changed
+	return Grant{Units: units, Until: until, At: now}, changed
 }
 
 // giveBack applies all that an exchange brings: an operator's reset and extra
