@@ -114,16 +114,23 @@ func (l *Limiter) releaseHold(key Key) {
 func (l *Limiter) Leased(key Key) (units int64, until counter.Instant) {
 	now := l.clock.Now()
 	for _, c := range l.cellsOf(key) {
-		c.mu.Lock()
-		leases := [...]*lease{c.lease.Load(), nil}
-		if c.work != nil {
-			leases[1] = c.work.next
-		}
-		c.mu.Unlock()
-		for _, ls := range leases {
-			if ls.live(now) && ls.charged != 0 && ls.units() > 0 {
-				units, until = units+ls.units(), max(until, ls.until)
-			}
+		n, end := c.leased(now)
+		units, until = units+n, max(until, end)
+	}
+	return units, until
+}
+
+// leased is what the cell's leases hold that are charged to the counter.
+func (c *cell) leased(now counter.Instant) (units int64, until counter.Instant) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	leases := [...]*lease{c.lease.Load(), nil}
+	if c.work != nil {
+		leases[1] = c.work.next
+	}
+	for _, ls := range leases {
+		if ls.live(now) && ls.charged != 0 && ls.units() > 0 {
+			units, until = units+ls.units(), max(until, ls.until)
 		}
 	}
 	return units, until

@@ -2,6 +2,7 @@ package ratelimit_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -63,4 +64,24 @@ func TestLeased_tellsWhatANodeHolds(t *testing.T) {
 			t.Errorf("%d units leased after falling idle, want none", units)
 		}
 	}, perAccount(t, "100000-H", ratelimit.Leased))
+}
+
+// The race detector judges this one: a node is asked what it holds while it is
+// asked for invocations and its leases end.
+func TestLeased_mayBeAskedAtAnyTime(t *testing.T) {
+	for _, c := range consistencies {
+		inWorld(t, 1, func(w *world) {
+			inv := ratelimit.Invocation{Account: "acme"}
+			key, _ := w.keys.Key(ratelimit.Account, "f", ratelimit.Any, "acme", "")
+			var asking sync.WaitGroup
+			asking.Go(func() {
+				for range 1000 {
+					w.nodes[0].Leased(key)
+					time.Sleep(time.Millisecond)
+				}
+			})
+			w.offer(10*time.Millisecond, time.Second, inv)
+			asking.Wait()
+		}, perAccount(t, "100000-H", c))
+	}
 }
