@@ -230,7 +230,7 @@ func (w *work) unpack(p *plan, returns []Return) {
 	for _, r := range returns {
 		w.giveBack(r.Units, r.Until)
 	}
-	w.posts = append(w.flying, w.posts...)
+	w.posts = slices.Concat(w.flying, w.posts) // what travelled is never changed
 	w.flying = nil
 	w.settleUndone(p)
 }

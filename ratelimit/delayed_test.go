@@ -1,11 +1,14 @@
 package ratelimit_test
 
 import (
+	"context"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/headgate-io/headgate/ratelimit"
+	"github.com/headgate-io/headgate/ratelimit/storetest"
 )
 
 // Case 2: the second bug report. Twice the limit is offered to two nodes; an
@@ -120,4 +123,37 @@ func TestDelayed_aFreshNodeReadsFirst(t *testing.T) {
 			t.Error("a fresh node handed out a fresh budget")
 		}
 	}, perAccount(t, "10-H", ratelimit.Delayed))
+}
+
+// keeper keeps what exchanges carried, as a store does that is late with them.
+type keeper struct {
+	ratelimit.Store
+	kept, copies [][]ratelimit.Post
+}
+
+func (k *keeper) Exchange(ctx context.Context, x ratelimit.Exchange) (ratelimit.Grant, error) {
+	k.kept, k.copies = append(k.kept, x.Posts), append(k.copies, slices.Clone(x.Posts))
+	return k.Store.Exchange(ctx, x)
+}
+
+// A store that refused an exchange, or is late with it, may still read it.
+func TestExchange_isNeverChangedOnceItTravels(t *testing.T) {
+	inWorld(t, 0, func(w *world) {
+		k := &keeper{Store: w.store}
+		w.nodes = append(w.nodes, w.nodeOn(k, 1))
+		inv := ratelimit.Invocation{Account: "acme"}
+		w.offer(10*time.Millisecond, 200*time.Millisecond, inv)
+		w.store.SetAway(storeRefusing)
+		w.offer(10*time.Millisecond, 2*time.Second, inv)
+		w.store.SetAway(storetest.Here)
+		settle()
+		for i, posts := range k.kept {
+			if !slices.Equal(posts, k.copies[i]) {
+				t.Errorf("exchange %d carried %v when it was sent, and now %v", i+1, k.copies[i], posts)
+			}
+		}
+		if !slices.ContainsFunc(k.copies, func(p []ratelimit.Post) bool { return len(p) > 0 }) {
+			t.Error("no exchange carried anything")
+		}
+	}, perAccount(t, "100000-H", ratelimit.Delayed))
 }

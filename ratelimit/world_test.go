@@ -44,10 +44,14 @@ func inWorld(t *testing.T, nodes int, story func(w *world), policies ...*ratelim
 }
 
 // node starts one more limiter of a fleet of so many.
-func (w *world) node(fleet int) *ratelimit.Limiter {
+func (w *world) node(fleet int) *ratelimit.Limiter { return w.nodeOn(w.store, fleet) }
+
+// nodeOn is node with another store.
+func (w *world) nodeOn(store ratelimit.Store, fleet int) *ratelimit.Limiter {
+	w.t.Helper()
 	cfg := ratelimit.DefaultConfig()
 	cfg.Node = "node"
-	l, err := ratelimit.New(w.store, w.clock, w.policies, w.keys, cfg, ratelimit.WithNodes(func() int { return fleet }))
+	l, err := ratelimit.New(store, w.clock, w.policies, w.keys, cfg, ratelimit.WithNodes(func() int { return fleet }))
 	if err != nil {
 		w.t.Fatal(err)
 	}
