@@ -28,7 +28,8 @@ type Clock interface {
 }
 
 // Exchange is one node's dealing with one counter: hand back, post, take, in
-// that order, in one atomic step. It is data, so that it can travel.
+// that order, in one atomic step. It is data, so that it can travel, and nothing
+// in it is changed once it was sent: a store may be late with it.
 //
 // An Exchange whose Needs, Want, Returns and Posts are all empty is a refresh:
 // it reads, writes nothing and charges nothing.
