@@ -48,11 +48,10 @@ type outcome struct {
 	applied bool // a write was made for it
 }
 
-// state is a counter as all who were settled together get it. It is never
-// changed.
+// state is a counter as all who were settled together get it.
 type state struct {
-	counter counter.Counter
-	onWire  []byte // part of an answer to another node; nil until there is one
+	counter counter.Counter // never changed
+	onWire  []byte          // part of an answer to another node; nil until there is one
 }
 
 func (o outcome) result() exchangeResult {

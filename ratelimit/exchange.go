@@ -97,6 +97,7 @@ type Grant struct {
 	Until counter.Instant
 	// At is the instant of the store's clock at which this was decided.
 	At counter.Instant
-	// State is the counter after the exchange. It belongs to the receiver.
+	// State is the counter after the exchange, and after those that the store
+	// settled together with it. It belongs to the receiver.
 	State counter.Counter
 }
