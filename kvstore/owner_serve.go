@@ -41,7 +41,8 @@ func (o *owners) Drain(ctx context.Context) error {
 	o.mu.Unlock()
 
 	// Only this waits for serving; the goroutine ends when the last exchange
-	// does, and each is bounded by the patience of who sent it and one attempt.
+	// does, and each is bounded by the patience of who sent it and by what its
+	// counter's worker is busy with.
 	done := make(chan struct{})
 	go func() {
 		o.serving.Wait()
@@ -152,6 +153,7 @@ func (o *owners) serve(msg *nats.Msg) {
 	})
 }
 
+// respond answers without having settled anything.
 func (o *owners) respond(msg *nats.Msg, pb *recordpb.Answer) {
 	if data, err := proto.Marshal(pb); err == nil {
 		o.publish(msg, data)

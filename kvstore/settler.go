@@ -148,13 +148,13 @@ func straight(x ratelimit.Exchange) itinerary {
 
 func (s *settler) exchange(ctx context.Context, x ratelimit.Exchange, way itinerary) (ratelimit.Grant, error) {
 	started := time.Now()
-	c := newCaller(ctx, x, way)
-	c.answer = make(chan outcome, 1)
+	answer := make(chan outcome, 1)
+	c := newCaller(ctx, x, way, func(o outcome) { answer <- o })
 	if err := s.enqueue(c); err != nil {
 		s.metrics.exchanged(exchangeUnavailable, time.Since(started))
 		return ratelimit.Grant{}, err
 	}
-	o := c.wait()
+	o := c.wait(answer)
 	s.metrics.exchanged(o.result(), time.Since(started))
 	if o.err == nil {
 		o.grant.State = o.state.counter.Clone()
@@ -166,12 +166,11 @@ func (s *settler) exchange(ctx context.Context, x ratelimit.Exchange, way itiner
 // respond with what it comes to, once and perhaps at once.
 func (s *settler) serve(x ratelimit.Exchange, way itinerary, patience time.Duration, respond func(outcome)) {
 	started := time.Now()
-	c := newCaller(s.base, x, way)
-	c.until = started.Add(patience)
-	c.respond = func(o outcome) {
+	c := newCaller(s.base, x, way, func(o outcome) {
 		s.metrics.exchanged(o.result(), time.Since(started))
 		respond(o)
-	}
+	})
+	c.until = started.Add(patience)
 	if err := s.enqueue(c); err != nil {
 		c.tell(outcome{err: err})
 	}

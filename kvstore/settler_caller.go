@@ -19,12 +19,12 @@ type caller struct {
 	name name
 	way  itinerary
 
-	claim  atomic.Int32 // a claimState
-	answer chan outcome // holds one; nil for another node's
-	// respond is called once with the answer to another node's exchange, by a
-	// worker. Until then it is waited for, or until the given time.
-	respond func(outcome)
-	until   time.Time
+	claim atomic.Int32 // a claimState
+	// tell takes the answer, once; it must not wait.
+	tell func(outcome)
+	// until is for how long another node waits; zero: somebody here does, and
+	// says in ctx for how long.
+	until time.Time
 }
 
 // claimState says whether an exchange may be part of a write.
@@ -65,34 +65,29 @@ func (o outcome) result() exchangeResult {
 	}
 }
 
-func newCaller(ctx context.Context, x ratelimit.Exchange, way itinerary) *caller {
-	return &caller{ctx: ctx, x: x, name: nameOf(x), way: way}
+func newCaller(ctx context.Context, x ratelimit.Exchange, way itinerary, tell func(outcome)) *caller {
+	return &caller{ctx: ctx, x: x, name: nameOf(x), way: way, tell: tell}
 }
 
-// tell answers.
-func (c *caller) tell(o outcome) {
-	if c.respond != nil {
-		c.respond(o)
-		return
-	}
-	c.answer <- o
-}
+// served reports whether the exchange is another node's, whose owner or deputy
+// this one is.
+func (c *caller) served() bool { return !c.until.IsZero() }
 
 // ended is the error of a caller that no longer waits.
 func (c *caller) ended() error {
 	if err := c.ctx.Err(); err != nil {
 		return err
 	}
-	if !c.until.IsZero() && !time.Now().Before(c.until) {
+	if c.served() && !time.Now().Before(c.until) {
 		return context.DeadlineExceeded
 	}
 	return nil
 }
 
 // wait returns the answer, or what the end of the caller's context means.
-func (c *caller) wait() outcome {
+func (c *caller) wait(answer <-chan outcome) outcome {
 	select {
-	case o := <-c.answer:
+	case o := <-answer:
 		return o
 	case <-c.ctx.Done():
 	}
@@ -100,7 +95,7 @@ func (c *caller) wait() outcome {
 		return outcome{err: fmt.Errorf("%w: %w", ratelimit.ErrUnavailable, c.ctx.Err())}
 	}
 	select {
-	case o := <-c.answer: // it came at the same moment
+	case o := <-answer: // it came at the same moment
 		return o
 	default:
 		return outcome{err: fmt.Errorf("%w: %w", ratelimit.ErrUnknown, c.ctx.Err())}
@@ -118,12 +113,8 @@ func (c *caller) overdue() bool {
 // left reports whether nobody waits for the answer any more.
 func (c *caller) left() bool { return c.claim.Load() == gone || c.ended() != nil }
 
-// letGo is for a caller who left. Who waited here knows; another node is told.
-func (c *caller) letGo() {
-	if c.respond != nil {
-		c.fail(fmt.Errorf("%w: %w", ratelimit.ErrUnavailable, c.ended()))
-	}
-}
+// letGo tells a caller who left, in case it does not know.
+func (c *caller) letGo() { c.fail(fmt.Errorf("%w: %w", ratelimit.ErrUnavailable, c.ended())) }
 
 // take claims the exchange for a write; false: the caller left.
 func (c *caller) take() bool {

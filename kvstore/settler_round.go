@@ -108,7 +108,7 @@ func (r *round) repeats() bool {
 // intrudes reports whether an exchange is repeated that others are about to
 // settle, and none is settled here for others.
 func (r *round) intrudes() bool {
-	return r.repeats() && !slices.ContainsFunc(r.callers, func(c *caller) bool { return c.respond != nil })
+	return r.repeats() && !slices.ContainsFunc(r.callers, (*caller).served)
 }
 
 // read replaces the memory with what the store's leader says. Errors:

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -50,7 +51,7 @@ type simRequest struct {
 	fault  simFault
 	answer chan simAnswer // holds one
 	left   atomic.Bool    // nobody waits any more
-	vain   atomic.Bool    // it was answered, and came to nothing
+	vain   atomic.Bool    // it was settled, and got nothing
 }
 
 // simAnswer is what a request came to.
@@ -126,7 +127,7 @@ func (r *simRequest) comesBack(a simAnswer) {
 // takes it, as long as the answer to the first one has not. NATS delivers at most
 // once, and that is relied upon so far: no copy turns up when who asked has long
 // gone on, none is declined while the first is being settled, and none comes of
-// what was answered with nothing, which no record tells of.
+// what no record tells of.
 func (n *simNet) ask(r *simRequest, subject string, data []byte) {
 	if !r.leaves() {
 		return
@@ -134,10 +135,17 @@ func (n *simNet) ask(r *simRequest, subject string, data []byte) {
 	n.deliver(r, subject, data)
 	if r.fault.again > 0 {
 		time.Sleep(r.fault.again)
-		if !r.left.Load() && !r.vain.Load() && n.takes(subject) {
+		if !r.left.Load() && !r.untold(subject, data) && n.takes(subject) {
 			n.deliver(r, subject, data)
 		}
 	}
+}
+
+// untold reports whether no record tells of an exchange: its owner had nothing for
+// it, and it brought nothing.
+func (r *simRequest) untold(subject string, data []byte) bool {
+	a, err := decodeAsk(data)
+	return err == nil && r.vain.Load() && strings.HasPrefix(subject, ownerSubject) && !brings(a.x)
 }
 
 // takes reports whether a node takes exchanges now.
@@ -186,9 +194,8 @@ func (n *simNet) answered(p *simPort, reply string, data []byte) {
 	p.node.hold()
 	if !p.gone() {
 		var pb recordpb.Answer
-		if proto.Unmarshal(data, &pb) == nil && pb.GetUnits() == 0 {
-			r.vain.Store(true)
-		}
+		settled := proto.Unmarshal(data, &pb) == nil && pb.GetOutcome() == recordpb.Outcome_OUTCOME_SETTLED
+		r.vain.Store(settled && pb.GetUnits() == 0)
 		r.comesBack(simAnswer{msg: &nats.Msg{Data: data}})
 	}
 }

@@ -3,6 +3,7 @@ package ratelimit_test
 import (
 	"context"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -128,11 +129,14 @@ func TestDelayed_aFreshNodeReadsFirst(t *testing.T) {
 // keeper keeps what exchanges carried, as a store does that is late with them.
 type keeper struct {
 	ratelimit.Store
+	mu           sync.Mutex
 	kept, copies [][]ratelimit.Post
 }
 
 func (k *keeper) Exchange(ctx context.Context, x ratelimit.Exchange) (ratelimit.Grant, error) {
+	k.mu.Lock()
 	k.kept, k.copies = append(k.kept, x.Posts), append(k.copies, slices.Clone(x.Posts))
+	k.mu.Unlock()
 	return k.Store.Exchange(ctx, x)
 }
 
@@ -147,6 +151,8 @@ func TestExchange_isNeverChangedOnceItTravels(t *testing.T) {
 		w.offer(10*time.Millisecond, 2*time.Second, inv)
 		w.store.SetAway(storetest.Here)
 		settle()
+		k.mu.Lock()
+		defer k.mu.Unlock()
 		for i, posts := range k.kept {
 			if !slices.Equal(posts, k.copies[i]) {
 				t.Errorf("exchange %d carried %v when it was sent, and now %v", i+1, k.copies[i], posts)
